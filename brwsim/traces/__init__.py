@@ -1,0 +1,1 @@
+"""Real model output: readers of log-probabilities, entropy bounds from the top k, and the profile."""
