@@ -1,0 +1,1 @@
+"""Which trees to grow, in what order, on how many workers."""

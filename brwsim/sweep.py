@@ -1,0 +1,134 @@
+"""The main library call: simulate a process at a grid of P."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brwsim.engine.rules import BlockKey, Finished, Precision, Rule, TreeCount
+from brwsim.engine.run import Progress, run, worker_threads
+from brwsim.errors import FileError, InvalidInput
+from brwsim.estimate import ESTIMATORS, BlockStats, Estimator
+from brwsim.process.base import Law
+from brwsim.results.provenance import provenance
+from brwsim.results.result import Result
+from brwsim.results.store import check_writable, load
+from brwsim.spec import SweepSpec, check_seed
+
+DEFAULT_REL_ERR = 1e-3
+MAX_TREES = 2**28
+
+
+def sweep(
+    dist: str | Mapping[str, Any] | Law = "dirichlet",
+    P: Any = "1..4096",
+    *,
+    trees: int | None = None,
+    rel_err: float | None = None,
+    seed: int = 0,
+    estimator: Estimator = "control",
+    threads: int | None = None,
+    executor: Executor | None = None,
+    out: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Estimate E[X], the expected tokens per verifier call, at every P, by simulation.
+
+    The tree of (seed, tree index) is a fixed object: results are the same, to the last bit, for any
+    number of threads, any executor and any interruption.
+
+    Parameters
+    ----------
+    dist : str, mapping or Law
+        The process: ``"name"``, ``"name:key=value,..."``, the same as a mapping with a ``name``, or a law.
+    P : str, int or sequence of int
+        Verifier capacities, root included: ``"1..4096"``, ``"1..4096:64"``, ``"1..4096@64"``, ``"16,64"``, integers.
+    trees : int, optional
+        Grow this many trees to the largest P.
+    rel_err : float, optional
+        Grow trees until the relative standard error is at most this at every P; in (0, 1]. Without
+        ``trees`` and ``rel_err`` it is 0.001.
+    seed : int
+        0 to 2^64 - 1.
+    estimator : {"control", "crude"}
+        With or without the entropy control variate (docs/theory.md).
+    threads : int, optional
+        Worker threads; all available processors if not given.
+    executor : concurrent.futures.Executor, optional
+        Runs the blocks instead of threads, for example ``dask.distributed.Client(...).get_executor()``.
+    out : path, optional
+        HDF5 file to keep the result in, committed every few seconds. A file of the same sweep is
+        continued; any other file is refused and left alone.
+    progress : callable, optional
+        Called with a ``Progress`` after every block.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InvalidInput
+        For a bad argument, before anything is computed or written.
+    FileError
+        When ``out`` cannot be written or holds something else.
+
+    Examples
+    --------
+    >>> result = sweep("uniform:vocab=4", P="1,5,21")   # a fixed law: exact
+    >>> result.mean.tolist(), result.stderr.tolist()
+    ([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
+    """
+    spec = SweepSpec.of(dist, P)
+    rule = _rule(spec, check_seed(seed), trees, rel_err, estimator)
+    if threads is not None and threads < 1:
+        raise InvalidInput(f"threads must be at least 1, not {threads}")
+    path = None if out is None else Path(out)
+    finished = {} if path is None else _finished_in(path, spec)
+
+    def commit(blocks: Finished) -> None:
+        if path is not None:
+            result_of(blocks).save(path)
+
+    def result_of(blocks: Finished) -> Result:
+        return Result(spec, dict(sorted(blocks.items())), estimator, path, provenance())
+
+    pool = worker_threads(threads) if executor is None else nullcontext((executor, 32))
+    with pool as (workers, count):
+        run(spec, seed, rule, finished, workers, count, commit, progress or (lambda _: None))
+    return result_of(finished)
+
+
+def _rule(spec: SweepSpec, seed: int, trees: int | None, rel_err: float | None, estimator: str) -> Rule:
+    if estimator not in ESTIMATORS:
+        raise InvalidInput(f"unknown estimator {estimator!r}; choose one of {', '.join(ESTIMATORS)}")
+    if trees is not None and rel_err is not None:
+        raise InvalidInput("give either trees or rel_err, not both")
+    if trees is not None and not (isinstance(trees, (int, np.integer)) and 1 <= trees <= MAX_TREES):
+        raise InvalidInput(f"trees must be a whole number from 1 to {MAX_TREES}, not {trees!r}")
+    wanted = DEFAULT_REL_ERR if rel_err is None else rel_err
+    if not 0.0 < wanted <= 1.0:
+        raise InvalidInput(f"rel_err must be above 0 and at most 1, not {rel_err!r}")
+    if spec.process.is_fixed:  # every tree is the same tree
+        return TreeCount(spec, 1)
+    if trees is not None:
+        return TreeCount(spec, int(trees))
+    return Precision(spec, seed, wanted, estimator)
+
+
+def _finished_in(path: Path, spec: SweepSpec) -> dict[BlockKey, BlockStats]:
+    """The blocks an existing file already has; refuses a file of something else."""
+    check_writable(path)
+    if not path.exists():
+        return {}
+    known = load(path)
+    if known.spec.spec_id != spec.spec_id:
+        raise FileError(
+            f"{path} holds another sweep ({known.spec} at P={known.spec.grid}); choose another file or delete it"
+        )
+    return dict(known.blocks)
