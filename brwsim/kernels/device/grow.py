@@ -14,7 +14,7 @@ from .heap import sift_down, sift_up
 from .laws import advance, choose_row, entropy, first
 from .order import kth_largest, sort_descending
 from .philox import ROOT_KEY, child_key
-from .target import jit
+from .target import inlined, jit
 
 _NEXT_UP = 1.0 + 2.0**-52
 
@@ -44,14 +44,14 @@ def best_first(tables, seed, tree, limit, theta, weights, keys, terms, order, he
             heap_nodes[0] = heap_nodes[waiting]
             sift_down(heap_weights, heap_nodes, waiting)
         row = choose_row(tables, seed, tree, keys[node])
-        rest, rank, draw, total = first(tables, row, seed, tree, keys[node])
+        rest, rank, draw, total = first(row, seed, tree, keys[node])
         before = size
         size, rest, rank, draw, total = _append_children(
-            tables, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total
+            tables.shares, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total
         )
         if size == capacity:
             return -1
-        terms[node] = weights[node] * (entropy(tables, row, rest, rank, total) - tables.rows[0].mu)
+        terms[node] = weights[node] * (entropy(row, rest, rank, total) - row.mu)
         for child in range(before, size):
             heap_weights[waiting] = weights[child]
             heap_nodes[waiting] = child
@@ -74,11 +74,11 @@ def frontier(tables, seed, tree, limit, theta, weights, keys, terms, order, scra
     head = 0
     while head < size:
         row = choose_row(tables, seed, tree, keys[head])
-        rest, rank, draw, total = first(tables, row, seed, tree, keys[head])
+        rest, rank, draw, total = first(row, seed, tree, keys[head])
         is_kept = True
         while True:
             size, rest, rank, draw, total = _append_children(
-                tables, row, seed, tree, head, theta, weights, keys, size, rest, rank, draw, total
+                tables.shares, row, seed, tree, head, theta, weights, keys, size, rest, rank, draw, total
             )
             if size < capacity:
                 break
@@ -86,7 +86,7 @@ def frontier(tables, seed, tree, limit, theta, weights, keys, terms, order, scra
             if not is_kept:  # its children weigh no more than it did
                 break
         if is_kept:
-            terms[head] = weights[head] * (entropy(tables, row, rest, rank, total) - tables.rows[0].mu)
+            terms[head] = weights[head] * (entropy(row, rest, rank, total) - row.mu)
             head += 1
     sort_descending(weights, size, order, scratch)
     return size
@@ -107,15 +107,15 @@ def prefix_sums(weights, terms, order, grid, sums, term_sums):
         term_sums[i] = term_sum
 
 
-@jit
-def _append_children(tables, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total):
+@inlined
+def _append_children(shares, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total):
     """Append the node's children of weight >= theta, as far as the arrays hold; returns size and cursor."""
     capacity = weights.shape[0]
     weight = weights[node]
     key = keys[node]
     floor = theta / weight
     while size < capacity:
-        share, rest, rank, draw, total = advance(tables, row, seed, tree, key, floor, rest, rank, draw, total)
+        share, rest, rank, draw, total = advance(row, shares, seed, tree, key, floor, rest, rank, draw, total)
         if share < 0.0:
             break
         if weight * share >= theta:

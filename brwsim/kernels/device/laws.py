@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .draws import beta_cheng, beta_near_one, beta_small, digamma
 from .philox import PURPOSE_LOGITS, PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
-from .target import jit
+from .target import inlined, jit
 
 KIND_STICKS = 0
 KIND_TABLE = 1
@@ -55,62 +55,70 @@ class Tables(NamedTuple):
     shares: NDArray[np.float64]  # the table rows' probabilities, one row after the other
 
 
-@jit
+@inlined
 def choose_row(tables, seed, tree, key):
     """The row of the law a node draws its children from, picked by Walker's alias method."""
     count = tables.rows.shape[0]
-    if count == 1:
-        return 0
-    u, v = two_uniforms(seed, tree, key, PURPOSE_ROW, 0)
-    row = int(u * count)
-    return row if v < tables.rows[row].alias_prob else tables.rows[row].alias_row
+    index = 0
+    if count > 1:
+        u, v = two_uniforms(seed, tree, key, PURPOSE_ROW, 0)
+        index = int(u * count)
+        if v >= tables.rows[index].alias_prob:
+            index = tables.rows[index].alias_row
+    return tables.rows[index]
 
 
 @jit
-def first(tables, row, seed, tree, key):
+def first(row, seed, tree, key):
     """A cursor before the node's first child."""
-    if tables.rows[row].kind == KIND_LOGITS:
-        log_total, entropy = _logits_summary(tables, row, seed, tree, key)
+    if row.kind == KIND_LOGITS:
+        log_total, entropy = _logits_summary(row, seed, tree, key)
         return log_total, 0, 0, entropy
     return 1.0, 0, 0, 0.0
 
 
-@jit
-def advance(tables, row, seed, tree, key, floor, rest, rank, draw, total):
+@inlined
+def advance(row, shares, seed, tree, key, floor, rest, rank, draw, total):
     """(share, rest, rank, draw, total) of the next child with share >= floor; share -1 when none is left."""
-    kind = tables.rows[row].kind
-    if kind == KIND_STICKS:
-        return _advance_sticks(tables, row, seed, tree, key, floor, rest, rank, draw, total)
-    if kind == KIND_TABLE:
-        return _advance_table(tables, row, floor, rest, rank, draw, total)
-    return _advance_logits(tables, row, seed, tree, key, floor, rest, rank, draw, total)
+    share = -1.0
+    if row.kind == KIND_STICKS:
+        share, rest, rank, draw, total = _advance_sticks(row, seed, tree, key, floor, rest, rank, draw, total)
+    elif row.kind == KIND_LOGITS:
+        share, rank = _advance_logits(row, seed, tree, key, floor, rest, rank)
+    else:
+        length = row.stop - row.start
+        if rank < length:
+            share = shares[row.start + rank]
+        elif rank < length + row.tail_count:
+            share = row.tail_share
+        rank += 1
+        if share < floor:  # rows are sorted: nothing further can matter
+            share = -1.0
+    return share, rest, rank, draw, total
 
 
 @jit
-def entropy(tables, row, rest, rank, total):
+def entropy(row, rest, rank, total):
     """The node's entropy in nats: its conditional expectation given the shares drawn so far."""
-    kind = tables.rows[row].kind
-    if kind == KIND_TABLE:
-        return tables.rows[row].entropy
-    if kind == KIND_LOGITS or rest <= 0.0:
+    if row.kind == KIND_TABLE:
+        return row.entropy
+    if row.kind == KIND_LOGITS or rest <= 0.0:
         return total
     # what is left is a stick-breaking law of its own, scaled by ``rest`` and independent of the past
-    remaining = (
-        digamma(tables.rows[row].strength + rank * tables.rows[row].discount + 1.0) - tables.rows[row].digamma
-    )
+    remaining = digamma(row.strength + rank * row.discount + 1.0) - row.digamma
     return total + rest * (remaining - math.log(rest))
 
 
 @jit
-def _advance_sticks(tables, row, seed, tree, key, floor, rest, rank, draw, total):
-    discount = tables.rows[row].discount
+def _advance_sticks(row, seed, tree, key, floor, rest, rank, draw, total):
+    discount = row.discount
     a = 1.0 - discount
     while rest >= floor and rest > 0.0:
         rank += 1
-        b = tables.rows[row].strength + rank * discount
-        if rank == tables.rows[row].vocab:
+        b = row.strength + rank * discount
+        if rank == row.vocab:
             taken, left = 1.0, 0.0
-        elif b <= tables.rows[row].thinning_limit:
+        elif b <= row.thinning_limit:
             taken, left, draw = beta_near_one(seed, tree, key, PURPOSE_STICKS, draw, a, b)
         elif a < 1.0 and b < 1.0:
             taken, left, draw = beta_small(seed, tree, key, PURPOSE_STICKS, draw, a, b)
@@ -126,38 +134,23 @@ def _advance_sticks(tables, row, seed, tree, key, floor, rest, rank, draw, total
 
 
 @jit
-def _advance_table(tables, row, floor, rest, rank, draw, total):
-    length = tables.rows[row].stop - tables.rows[row].start
-    share = -1.0
-    if rank < length:
-        share = tables.shares[tables.rows[row].start + rank]
-    elif rank < length + tables.rows[row].tail_count:
-        share = tables.rows[row].tail_share
-    if share < floor:  # rows are sorted: nothing further can matter
-        return -1.0, rest, rank, draw, total
-    return share, rest, rank + 1, draw, total
-
-
-@jit
-def _advance_logits(tables, row, seed, tree, key, floor, rest, rank, draw, total):
-    sigma = tables.rows[row].sigma
-    while rank < tables.rows[row].vocab:
-        share = math.exp(sigma * _normal(seed, tree, key, rank) - rest)
+def _advance_logits(row, seed, tree, key, floor, log_total, rank):
+    while rank < row.vocab:
+        share = math.exp(row.sigma * _normal(seed, tree, key, rank) - log_total)
         rank += 1
         if share >= floor:
-            return share, rest, rank, draw, total
-    return -1.0, rest, rank, draw, total
+            return share, rank
+    return -1.0, rank
 
 
 @jit
-def _logits_summary(tables, row, seed, tree, key):
+def _logits_summary(row, seed, tree, key):
     """(ln sum e^x, entropy) of the node's logits, in one pass with a running maximum."""
-    sigma = tables.rows[row].sigma
     top = -math.inf
     mass = 0.0
     moment = 0.0
-    for i in range(tables.rows[row].vocab):
-        x = sigma * _normal(seed, tree, key, i)
+    for i in range(row.vocab):
+        x = row.sigma * _normal(seed, tree, key, i)
         if x > top:
             shrink = math.exp(top - x)
             mass *= shrink

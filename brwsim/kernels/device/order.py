@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .heap import before
-from .target import jit
+from .target import inlined, jit
 
 _INSERTION_LIMIT = 32
 
@@ -68,7 +68,7 @@ def sort_descending(weights, size, order, bounds):
         start = stop
 
 
-@jit
+@inlined
 def _sort_slice(weights, order, start, stop):
     if stop - start <= _INSERTION_LIMIT:
         for i in range(start + 1, stop):

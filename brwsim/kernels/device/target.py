@@ -1,4 +1,4 @@
-"""``jit`` as the kernel body knows it; this is the CPU's."""
+"""``jit`` and ``inlined`` as the kernel body knows them; these are the CPU's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,24 @@ from brwsim.kernels.cache import cache_dir
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile for the CPU without the GIL, cached on disk where a folder can be written."""
+    return _compiled(function, nogil=True)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a small function that takes arrays inside a hot loop: written out where it is called.
+
+    Numba counts references to arrays at every real call, atomically, which costs more than the work.
+    """
+    return _compiled(function, nogil=True, inline="always")
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     folder = cache_dir()
     if folder is None:
-        return numba.njit(nogil=True)(function)
+        return numba.njit(**options)(function)
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(folder)  # read while decorating; other packages keep theirs
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR = previous

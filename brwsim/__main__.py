@@ -1,0 +1,5 @@
+"""``python -m brwsim``."""
+
+from brwsim.cli.main import main
+
+main(prog_name="brwsim")

@@ -1,0 +1,32 @@
+"""The laws as ``brwsim sweep --help`` lists them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+from brwsim.process.base import Law
+from brwsim.process.laws import LAWS
+
+
+def law_entries() -> list[tuple[str, str]]:
+    """Name, then keys with their defaults and the first sentence about each law."""
+    return [(name, f"{_summary(law)} Keys: {_keys(law)}.") for name, law in LAWS.items()]
+
+
+def _summary(law: type[Law]) -> str:
+    return inspect.getdoc(law).partition("\n\n")[0].replace("\n", " ").replace("``", "")  # type: ignore[union-attr]
+
+
+def _keys(law: type[Law]) -> str:
+    return ", ".join(map(_key, inspect.signature(law).parameters.values()))
+
+
+def _key(parameter: inspect.Parameter) -> str:
+    if parameter.default is inspect.Parameter.empty:
+        return f"{parameter.name} (needed)"
+    return (
+        f"{parameter.name} (optional)"
+        if parameter.default is None
+        else f"{parameter.name}={json.dumps(parameter.default)}"
+    )

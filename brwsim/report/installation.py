@@ -1,0 +1,131 @@
+"""The state of the installation: what is there, what is missing, what a sweep will use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any
+
+from brwsim.engine.run import available_threads
+from brwsim.report.tables import format_table
+from brwsim.results.provenance import versions
+
+_EXTRAS = {"plot": ("matplotlib",), "xarray": ("xarray", "h5netcdf"), "dask": ("distributed",)}
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """The NVIDIA driver's CUDA version, the devices it sees, and the version of numba-cuda."""
+
+    driver: str | None
+    devices: tuple[str, ...]
+    package: str | None
+
+    def __str__(self) -> str:
+        if self.driver is None:
+            return "no NVIDIA driver found; sweeps run on the processors"
+        devices = ", ".join(self.devices) or "no device"
+        package = f"numba-cuda {self.package}" if self.package else "numba-cuda not installed"
+        return f"driver for CUDA {self.driver}; {devices}; {package}; sweeps run on the processors"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What ``brwsim doctor`` tells; ``str()`` is a table.
+
+    Attributes
+    ----------
+    versions : dict
+        Python and the packages brwsim stands on.
+    platform : str
+    processors, threads : int
+        Processors of the machine, and the threads a sweep starts unless told otherwise.
+    cache_folder : str or None
+        Where compiled kernels are kept; None where nothing can be written.
+    cache_warm : bool
+        Whether compiled kernels are there.
+    cuda : Cuda
+    extras : dict
+        For every optional extra whether its packages are there.
+    """
+
+    versions: dict[str, str]
+    platform: str
+    processors: int
+    threads: int
+    cache_folder: str | None
+    cache_warm: bool
+    cuda: Cuda
+    extras: dict[str, bool]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**vars(self), "cuda": {**vars(self.cuda), "devices": list(self.cuda.devices)}}
+
+    def __str__(self) -> str:
+        (first, version), *others = self.versions.items()
+        rows = [
+            *others,
+            ("platform", self.platform),
+            ("processors", f"{self.processors}; a sweep starts {self.threads} threads unless told otherwise"),
+            ("kernel cache", self._cache()),
+            ("CUDA", str(self.cuda)),
+            *((f"brwsim[{name}]", self._extra(name)) for name in self.extras),
+        ]
+        return format_table([first, version], rows, "<<")
+
+    def _cache(self) -> str:
+        if self.cache_folder is None:
+            return "no folder can be written: every run compiles the kernels; set BRWSIM_CACHE_DIR"
+        state = "warm" if self.cache_warm else "cold: the next sweep compiles the kernels, once"
+        return f"{self.cache_folder} (writable, {state})"
+
+    def _extra(self, name: str) -> str:
+        return "installed" if self.extras[name] else f"not installed: pip install 'brwsim[{name}]'"
+
+
+def installation() -> Installation:
+    """Look at the installation; nothing is compiled, and CUDA is asked through its driver alone."""
+    from brwsim.kernels.cache import cache_dir
+
+    folder = cache_dir()
+    return Installation(
+        versions=versions(),
+        platform=platform.platform(),
+        processors=os.cpu_count() or 1,
+        threads=available_threads(),
+        cache_folder=None if folder is None else str(folder),
+        cache_warm=folder is not None and any(folder.rglob("*.nbc")),
+        cuda=_cuda(),
+        extras={name: all(find_spec(package) for package in needs) for name, needs in _EXTRAS.items()},
+    )
+
+
+def _cuda() -> Cuda:
+    try:
+        package: str | None = metadata.version("numba-cuda")
+    except metadata.PackageNotFoundError:
+        package = None
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return Cuda(None, (), package)
+    number = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(number))
+    driver = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    if library.cuInit(0) != 0:
+        return Cuda(driver, (), package)
+    library.cuDeviceGetCount(ctypes.byref(number))
+    return Cuda(driver, tuple(_device_name(library, i) for i in range(number.value)), package)
+
+
+def _device_name(library: ctypes.CDLL, index: int) -> str:
+    handle, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+    library.cuDeviceGet(ctypes.byref(handle), index)
+    library.cuDeviceGetName(name, len(name), handle)
+    return name.value.decode(errors="replace")

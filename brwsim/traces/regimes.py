@@ -1,0 +1,297 @@
+r"""A two-state Markov model fitted to traces, and what it changes in E[X].
+
+The model: a hidden chain of two states with transition matrix Q; given the states, values are independent,
+each from its state's own law. The laws are left free: values are classed by quantiles and each state has its
+own probabilities of the classes. So any marginal distribution is matched without states, and only dependence
+along the trace tells them apart (a Gaussian mixture would take the skewness of entropies for regimes).
+
+The fit is maximum likelihood by Baum-Welch (Rabiner, Proc. IEEE 77, 1989), sped up by SQUAREM (Varadhan and
+Roland, Scand. J. Stat. 35, 2008). Traces are cut into pieces of at most ``PIECE`` positions, taken as
+independent; that loses a little information at the cuts and biases nothing. Standard errors are a jackknife
+that leaves out a tenth of the traces (of the pieces, with fewer than ten traces) at a time.
+
+Lags give the second eigenvalue :math:`\lambda = Q_{00} + Q_{11} - 1`: correlations fall as
+:math:`\lambda^l`. Where :math:`\lambda` is near 0 the states mean nothing (and the errors say so).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brwsim.traces.contexts import Floats, Integers
+from brwsim.traces.series import Series, quantile_bins
+
+#: A fit needs this many positions.
+MIN_POSITIONS = 200
+PIECE = 128
+
+_MAX_POSITIONS = 1 << 17  # beyond, evenly spread pieces: errors are small enough
+_CLASSES = 16
+_GROUPS = 10
+_CYCLES = 100
+_TOLERANCE = 1e-3  # in log-likelihood, whose statistical uncertainty is of order one
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class MarkovFit:
+    """Two regimes, the lower mean first.
+
+    Attributes
+    ----------
+    stay, stay_stderr : tuple of (float, float)
+        Probability to remain in each state.
+    weights : tuple of (float, float)
+        Stationary probabilities.
+    means, means_stderr : tuple of (float, float)
+        Mean value in each state.
+    eigenvalue, eigenvalue_stderr : float
+        ``stay[0] + stay[1] - 1``: what correlations lose per step; 0 is independence.
+    change, change_stderr : float
+        :func:`change_against_iid` of the fit.
+    gain : float
+        Log-likelihood per position above that of independent values, nats (never negative but for rounding;
+        chance alone gives about the number of parameters over twice the positions).
+    converged : bool
+    """
+
+    stay: tuple[float, float]
+    stay_stderr: tuple[float, float]
+    weights: tuple[float, float]
+    means: tuple[float, float]
+    means_stderr: tuple[float, float]
+    eigenvalue: float
+    eigenvalue_stderr: float
+    change: float
+    change_stderr: float
+    gain: float
+    converged: bool
+
+
+def change_against_iid(transition: Floats, entropies: Floats) -> float:
+    r"""Change of E[X] when states of these mean entropies persist, against independent draws of them.
+
+    The difference at large P, started stationary, between ``sharp_markov`` and ``sharp`` with the same pooled
+    mu and mu2 is :math:`\pi B \phi / \mu^2`. With the child's state independent of which child it is,
+    :math:`B_{ss'} = h_s Q_{ss'}`, so
+
+    .. math:: \Delta = \frac{1}{\mu^2} \sum_s \pi_s h_s (Q \phi)_s
+        = \frac{1}{\mu^2} \sum_{l \ge 1} \mathrm{Cov}(h_0, h_l),
+
+    :math:`\phi = D h` with the deviation matrix D. It does not depend on P.
+
+    Parameters
+    ----------
+    transition : ndarray, shape (states, states)
+        Stochastic, irreducible, aperiodic.
+    entropies : ndarray, shape (states,)
+        Mean entropy of each state, nats.
+
+    Examples
+    --------
+    >>> round(change_against_iid(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0.5, 1.5])), 9)
+    1.0
+    >>> round(change_against_iid(np.full((2, 2), 0.5), np.array([0.5, 1.5])), 9) + 0.0
+    0.0
+    """
+    states = entropies.size
+    equations = np.vstack([(np.eye(states) - transition).T, np.ones(states)])
+    pi = np.linalg.lstsq(equations, np.append(np.zeros(states), 1.0), rcond=None)[0]
+    mu = float(pi @ entropies)
+    phi = np.linalg.solve(np.eye(states) - transition + np.outer(np.ones(states), pi), entropies - mu)
+    return float((pi * entropies) @ (transition @ phi)) / mu**2
+
+
+def fit_markov(series: Series, lag_one: float) -> MarkovFit:
+    """Fit two regimes to a series along traces.
+
+    Parameters
+    ----------
+    series : Series
+        At least ``MIN_POSITIONS`` positions along traces (no trees).
+    lag_one : float
+        Its autocorrelation at lag 1, whose sign is where the search starts.
+    """
+    pieces = _cut(series)
+    model, converged, likelihood = _maximise(pieces, _guess(pieces, -0.5 if lag_one < 0.0 else 0.5))
+    counts = np.bincount(pieces.codes[pieces.real]).astype(np.float64)
+    free = float((counts * np.log(counts / counts.sum())).sum())
+    found = _describe(pieces, model)
+    left_out = []
+    for group in np.unique(pieces.group):
+        rest = pieces.select(pieces.group != group)
+        left_out.append(_describe(rest, _maximise(rest, model)[0]))
+    replicates = np.stack(left_out)
+    groups = replicates.shape[0]
+    spread = replicates - replicates.mean(axis=0)
+    errors = np.sqrt((groups - 1) / groups * (spread**2).sum(axis=0))
+    value, error = found.tolist(), errors.tolist()
+    return MarkovFit(
+        stay=(value[0], value[1]),
+        stay_stderr=(error[0], error[1]),
+        weights=(1.0 - value[2], value[2]),
+        means=(value[3], value[4]),
+        means_stderr=(error[3], error[4]),
+        eigenvalue=value[5],
+        eigenvalue_stderr=error[5],
+        change=value[6],
+        change_stderr=error[6],
+        gain=(likelihood - free) / float(counts.sum()),
+        converged=converged,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """Classes and values, shape (steps, pieces), padded with the class ``classes``; the group of each piece."""
+
+    codes: Integers
+    values: Floats
+    group: Integers
+    classes: int
+    real: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "real", self.codes < self.classes)
+
+    def select(self, keep: Any) -> _Pieces:
+        return _Pieces(self.codes[:, keep], self.values[:, keep], self.group[keep], self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Rows of probabilities: ``start`` (1, 2), ``transition`` (2, 2), ``emission`` (2, classes)."""
+
+    start: Floats
+    transition: Floats
+    emission: Floats
+
+    def flat(self) -> Floats:
+        return np.concatenate([self.start.ravel(), self.transition.ravel(), self.emission.ravel()])
+
+
+def _model(flat: Floats) -> _Model:
+    parts = [np.maximum(part, _LEAST).reshape(rows, -1) for rows, part in zip((1, 2, 2), _split(flat), strict=True)]
+    return _Model(*(part / part.sum(axis=1, keepdims=True) for part in parts))
+
+
+def _split(flat: Floats) -> list[Floats]:
+    return [flat[:2], flat[2:6], flat[6:]]
+
+
+def _cut(series: Series) -> _Pieces:
+    codes = quantile_bins(series.values, min(_CLASSES, max(2, len(series) // 50)))
+    order = np.argsort(series.trace, kind="stable")
+    bounds = np.flatnonzero(np.diff(series.trace[order])) + 1
+    rows: list[Integers] = []
+    owner: list[int] = []
+    for number, indices in enumerate(np.split(order, bounds)):
+        parts = np.array_split(indices, -(-indices.size // PIECE))
+        rows += parts
+        owner += [number] * len(parts)
+    if len(series) > _MAX_POSITIONS:
+        step = -(-len(series) // _MAX_POSITIONS)
+        rows, owner = rows[::step], owner[::step]
+    traces = np.unique(owner, return_inverse=True)[1].reshape(-1)
+    pieces = len(rows)
+    by_trace = int(traces.max()) + 1 >= _GROUPS
+    group = traces % _GROUPS if by_trace else np.arange(pieces) * min(_GROUPS, pieces) // pieces
+    classes = int(codes.max()) + 1
+    steps = max(map(len, rows))
+    padded = np.full((steps, pieces), classes, dtype=np.int64)
+    values = np.zeros((steps, pieces))
+    for i, row in enumerate(rows):
+        padded[: row.size, i] = codes[row]
+        values[: row.size, i] = series.values[row]
+    return _Pieces(padded, values, group.astype(np.int64), classes)
+
+
+def _guess(pieces: _Pieces, eigenvalue: float) -> _Model:
+    """Higher classes likelier in the second state, which comes with half the probability."""
+    shares = np.bincount(pieces.codes[pieces.real], minlength=pieces.classes) + 1.0
+    shares /= shares.sum()
+    high = np.cumsum(shares) - shares / 2.0
+    emission = np.stack([shares * (1.0 - high), shares * high])
+    stay, leave = (1.0 + eigenvalue) / 2.0, (1.0 - eigenvalue) / 2.0
+    transition = np.array([[stay, leave], [leave, stay]])
+    return _Model(np.full((1, 2), 0.5), transition, emission / emission.sum(axis=1, keepdims=True))
+
+
+def _maximise(pieces: _Pieces, model: _Model) -> tuple[_Model, bool, float]:
+    """(model, whether it converged, log-likelihood)."""
+    before = -np.inf
+    for _ in range(_CYCLES):
+        one, now = _step(pieces, model)
+        if now - before < _TOLERANCE:
+            return one, True, now
+        before = now
+        two, middle = _step(pieces, one)
+        first, second, third = model.flat(), one.flat(), two.flat()
+        change, bend = second - first, third - 2.0 * second + first
+        length = -max(1.0, float(np.linalg.norm(change) / max(np.linalg.norm(bend), 1e-300)))
+        leap = _model(first - 2.0 * length * change + length**2 * bend)
+        leapt, likelihood = _step(pieces, leap)
+        model = leapt if likelihood >= middle else two
+    return model, False, before
+
+
+def _step(pieces: _Pieces, model: _Model) -> tuple[_Model, float]:
+    """One step of Baum-Welch, and the log-likelihood of the model it starts from."""
+    forward, backward, seen, likelihood = _pass(pieces, model)
+    state = forward * backward
+    into = pieces.real[1:, :, None]
+    moves = np.einsum("tpi,tpj->ij", forward[:-1], np.where(into, seen[1:] * backward[1:], 0.0))
+    start = state[0].sum(axis=0)
+    emission = np.stack(
+        [
+            np.bincount(pieces.codes.ravel(), state[:, :, s].ravel(), minlength=pieces.classes + 1)
+            for s in range(2)
+        ]
+    )[:, : pieces.classes]
+    return _model(
+        np.concatenate([_share(start[None]), _share(moves * model.transition), _share(emission)], axis=None)
+    ), likelihood
+
+
+def _share(counts: Floats) -> Floats:
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)).ravel()
+
+
+def _pass(pieces: _Pieces, model: _Model) -> tuple[Floats, Floats, Floats, float]:
+    """Forward and backward probabilities, scaled so that their product is the posterior.
+
+    ``seen`` is the probability of what is seen over its scale, 1 where nothing is.
+    """
+    emission = np.vstack([model.emission.T, np.ones(2)])
+    seen = emission[pieces.codes]
+    forward, scale = np.empty_like(seen), np.empty(pieces.codes.shape)
+    now = np.broadcast_to(model.start[0], seen.shape[1:])
+    for t in range(seen.shape[0]):
+        joint = now * seen[t]
+        scale[t] = joint[:, 0] + joint[:, 1]
+        forward[t] = joint / scale[t][:, None]
+        now = forward[t] @ model.transition
+    seen /= scale[:, :, None]
+    backward = np.ones_like(seen)
+    back = model.transition.T
+    for t in range(seen.shape[0] - 2, -1, -1):
+        backward[t] = (seen[t + 1] * backward[t + 1]) @ back
+    return forward, backward, seen, float(np.log(scale).sum())
+
+
+def _describe(pieces: _Pieces, model: _Model) -> Floats:
+    """stay (2), weight of the high state, means (2), eigenvalue, change."""
+    forward, backward, _, _ = _pass(pieces, model)
+    state = np.where(pieces.real[:, :, None], forward * backward, 0.0)
+    means = (state * pieces.values[:, :, None]).sum(axis=(0, 1)) / np.maximum(state.sum(axis=(0, 1)), 1e-300)
+    transition = model.transition
+    if means[0] > means[1]:
+        means, transition = means[::-1], transition[::-1, ::-1]
+    leave = float(transition[0, 1] + transition[1, 0])
+    weight = float(transition[0, 1]) / leave
+    change = change_against_iid(transition, means)
+    return np.array([transition[0, 0], transition[1, 1], weight, means[0], means[1], 1.0 - leave, change])
