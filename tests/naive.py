@@ -102,9 +102,9 @@ def _cheng(stream: Stream, a: float, b: float) -> tuple[float, float]:
     large, small = max(a, b), min(a, b)  # BC, likewise
     while True:
         u, v = stream.two()
-        logit = min(math.log(u / (1.0 - u)) * (1.0 / small), 700.0)
+        logit = min(math.log(u / (1.0 - u)) / small, 700.0)
         weight = large * math.exp(logit)
-        if total * (math.log(total / (small + weight)) + logit) - 1.3862944 >= math.log(u * (u * v)):
+        if total * (math.log(total / (small + weight)) + logit) - math.log(4.0) >= math.log(u * u * v):
             x = weight / (small + weight), small / (small + weight)
             return x if large == a else x[::-1]
 

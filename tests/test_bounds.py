@@ -27,6 +27,7 @@ from brwsim.theory.bounds import (
     sharp,
     theorem1,
 )
+from brwsim.theory.markov import MarkovFacts
 from brwsim.theory.renewal import lattice_span, locate_steps, renewal_masses, solve, solve_on
 
 Floats = NDArray[np.float64]
@@ -51,11 +52,17 @@ def exact_acceptance(probs: list[float], p_max: int) -> Floats:
 def fixed_facts(probs: list[float]) -> dict[str, Any]:
     p = np.sort(np.asarray(probs))[::-1]
     steps, reached = -np.log(p), np.append(0.0, np.minimum(np.cumsum(p), 1.0))
+    mu, mu2 = float(p @ steps), float(p @ steps**2)
+
+    def step_cdf(y: Floats) -> Floats:
+        return np.asarray(reached[np.searchsorted(steps, y, side="right")])
+
     return {
-        "mu": float(p @ steps),
-        "mu2": float(p @ steps**2),
+        "mu": mu,
+        "mu2": mu2,
         "vocab": p.size,
-        "step_cdf": lambda y: reached[np.searchsorted(steps, y, side="right")],
+        "step_cdf": step_cdf,
+        "markov": MarkovFacts([[1.0]], [mu], [mu2], steps=[step_cdf]),
     }
 
 
@@ -321,7 +328,7 @@ def test_available_lists_what_can_be_evaluated() -> None:
     assert names(mu=0.683) == ["lambert"]
     assert names(mu=0.683, vocab=32000, mu2=None) == ["leaf_count", "lambert"]
     assert names(mu=1.0, mu2=2.0, vocab=None, step_cdf=exponential_cdf(1.0)) == [
-        name for name in BOUNDS if name != "leaf_count"
+        name for name in BOUNDS if name != "leaf_count" and not name.endswith("_markov")
     ]
     assert "annealed" not in names(mu=1.0, mu2=2.0, step_cdf=lambda y: None)
     assert list(BOUNDS) == [bound.name for bound in BOUNDS.values()]
@@ -337,7 +344,14 @@ def test_unhashable_step_law_is_solved() -> None:
     assert annealed(64, mu=1.0, mu2=2.0, step_cdf=Unhashable()) == pytest.approx(5.1589, abs=1e-3)
 
 
-GOOD: dict[str, Any] = {"mu": 1.0, "mu2": 2.0, "vocab": 50, "step_cdf": exponential_cdf(1.0)}
+ONE_STATE = MarkovFacts([[1.0]], [1.0], [2.0], steps=[exponential_cdf(1.0)])
+GOOD: dict[str, Any] = {
+    "mu": 1.0,
+    "mu2": 2.0,
+    "vocab": 50,
+    "step_cdf": exponential_cdf(1.0),
+    "markov": ONE_STATE,
+}
 
 
 @pytest.mark.parametrize(("bound", "fact"), [(b, fact) for b in BOUNDS.values() for fact in b.needs])
@@ -357,6 +371,7 @@ def test_missing_fact_is_named(bound: Any, fact: str) -> None:
         ({"mu": 1e-200, "mu2": 1.0}, "overflows"),
         *[({"vocab": bad}, "vocab must be an integer of at least 2") for bad in (1, 0, 2.5, "x")],
         ({"mu": 4.0, "mu2": 17.0}, r"mu = 4 exceeds ln\(vocab\)"),
+        ({"markov": 3}, "markov must be a MarkovFacts"),
         ({"step_cdf": 3}, "step_cdf must be a function"),
         ({"step_cdf": lambda y: y + 2}, r"probabilities in \[0, 1\]"),
         ({"step_cdf": lambda y: y * np.nan}, r"probabilities in \[0, 1\]"),
@@ -395,7 +410,8 @@ def test_table_entries_are_complete() -> None:
         assert "\n" not in bound.formula + bound.domain + bound.source
         assert bound.rigorous == (bound.kind != "estimate")
     assert list(BOUNDS) == [
-        "theorem1", "corollary1", "renewal", "annealed", "leaf_count", "lambert", "annealed_lower", "sharp"
+        "theorem1", "corollary1", "renewal", "annealed", "leaf_count", "lambert", "annealed_lower", "sharp",
+        "annealed_markov", "leaf_count_markov", "lambert_markov", "sharp_markov",
     ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from brwsim.kernels.device.grow import best_first, frontier, prefix_sums
+from brwsim.kernels.device.grow import BATCH, SLOT, best_first, frontier, frontier_capacity, prefix_sums
 from brwsim.kernels.device.laws import Tables
 from brwsim.kernels.device.target import jit
 
@@ -27,7 +27,7 @@ def grow_trees(
     sums = np.empty((count, grid.size))
     terms = np.empty((count, grid.size))
     limit = int(grid[-1])
-    capacity = 2 * limit + 64
+    capacity = frontier_capacity(limit)
     nodes = _grow_trees(
         tables,
         np.uint64(seed),
@@ -39,6 +39,7 @@ def grow_trees(
         np.empty(capacity),
         np.empty(capacity, np.int64),
         np.empty(capacity),
+        np.empty(BATCH, SLOT),
         sums,
         terms,
     )
@@ -75,18 +76,20 @@ def grow_trees_best_first(
 
 @jit
 def _grow_trees(
-    tables, seed, first_tree, grid, theta, weights, keys, node_terms, order, scratch, sums, terms
+    tables, seed, first_tree, grid, theta, weights, keys, node_terms, order, scratch, slots, sums, terms
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
     for i in range(sums.shape[0]):
         tree = first_tree + np.uint64(i)
         floor = theta
-        size = frontier(tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch)
+        size = frontier(tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch, slots)
         visited += size
         while size < limit:  # the same tree, further down
             floor *= _THETA_STEP
-            size = frontier(tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch)
+            size = frontier(
+                tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch, slots
+            )
             visited += size
         prefix_sums(weights, node_terms, order, grid, sums[i], terms[i])
     return visited

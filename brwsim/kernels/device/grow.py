@@ -1,20 +1,36 @@
 """One tree: find its ``limit`` heaviest nodes, in order, and take prefix sums.
 
 Two ways that give the same numbers. ``best_first`` is the reference: a heap, popped ``limit`` times.
-``frontier`` visits every node above a threshold in breadth-first order, raises the threshold when its
+``frontier`` visits every node above a threshold a batch at a time, raises the threshold when its
 arrays fill up, and sorts at the end; it touches memory in order and needs no heap.
 
-Both order nodes by weight, then breadth-first. Nodes are rows of caller-owned arrays: ``weights``
-(path probability), ``keys`` (randomness) and ``terms`` (weight times (entropy - mu), the control variate).
+Nodes are rows of caller-owned arrays: ``weights`` (path probability), ``keys`` (randomness) and
+``terms`` (weight times (entropy - mu), the control variate). Among nodes of equal weight the one
+found earlier comes first, so a node always comes after its ancestors.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from .heap import sift_down, sift_up
-from .laws import advance, choose_row, entropy, first
+from .laws import choose_row, close_node, open_node, step
 from .order import kth_largest, sort_descending
 from .philox import ROOT_KEY, child_key
-from .target import inlined, jit
+from .target import jit
+
+BATCH = 256
+# A batch of nodes at work: per slot its state, and the list of slots that still look for children.
+SLOT = np.dtype(
+    [
+        ("row", np.int64),
+        ("rank", np.int64),
+        ("draw", np.int64),
+        ("mass", np.float64),
+        ("total", np.float64),
+        ("active", np.int64),
+    ]
+)
 
 _NEXT_UP = 1.0 + 2.0**-52
 
@@ -26,6 +42,8 @@ def best_first(tables, seed, tree, limit, theta, weights, keys, terms, order, he
     Nodes lighter than ``theta`` are not generated. Returns the number of nodes popped: fewer than
     ``limit`` when ``theta`` was too high, -1 when the arrays are too small.
     """
+    rows = tables.rows
+    shares = tables.shares
     capacity = weights.shape[0]
     weights[0] = 1.0
     keys[0] = ROOT_KEY
@@ -43,51 +61,102 @@ def best_first(tables, seed, tree, limit, theta, weights, keys, terms, order, he
             heap_weights[0] = heap_weights[waiting]
             heap_nodes[0] = heap_nodes[waiting]
             sift_down(heap_weights, heap_nodes, waiting)
-        row = choose_row(tables, seed, tree, keys[node])
-        rest, rank, draw, total = first(row, seed, tree, keys[node])
-        before = size
-        size, rest, rank, draw, total = _append_children(
-            tables.shares, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total
-        )
-        if size == capacity:
-            return -1
-        terms[node] = weights[node] * (entropy(row, rest, rank, total) - row.mu)
-        for child in range(before, size):
-            heap_weights[waiting] = weights[child]
-            heap_nodes[waiting] = child
-            sift_up(heap_weights, heap_nodes, waiting)
-            waiting += 1
+        weight = weights[node]
+        key = keys[node]
+        row = rows[choose_row(rows, seed, tree, key)]
+        mass, total = open_node(row, seed, tree, key, weight)
+        rank = 0
+        draw = 0
+        more = True
+        while more:
+            child, mass, rank, draw, total, more = step(
+                row, shares, seed, tree, key, weight, theta, mass, rank, draw, total
+            )
+            if child >= theta:
+                if size == capacity:
+                    return -1
+                weights[size] = child
+                keys[size] = child_key(key, rank)
+                heap_weights[waiting] = child
+                heap_nodes[waiting] = size
+                sift_up(heap_weights, heap_nodes, waiting)
+                size += 1
+                waiting += 1
+        terms[node] = close_node(row, weight, mass, rank, total)
     return popped
 
 
-@jit
-def frontier(tables, seed, tree, limit, theta, weights, keys, terms, order, scratch):
-    """Visit all nodes of weight >= ``theta`` breadth-first, then sort; ``order`` receives their numbers.
+def frontier_capacity(limit):
+    """Length of the arrays ``frontier`` needs to find the ``limit`` heaviest nodes."""
+    return 3 * limit + 4 * BATCH
 
-    Returns the number of nodes sorted, fewer than ``limit`` when ``theta`` was too high. The arrays
-    must hold more than ``limit`` nodes; more room means fewer rounds of tightening.
+
+@jit
+def frontier(tables, seed, tree, limit, theta, weights, keys, terms, order, scratch, slots):
+    """Visit all nodes of weight >= ``theta``, then sort; ``order`` receives their numbers.
+
+    Returns the number of nodes sorted, fewer than ``limit`` when ``theta`` was too high.
+    The nodes of a batch take their steps in turn, and nothing a step does depends on the step before
+    it, nor is any decision a jump: the processor works on several nodes at once.
     """
+    rows = tables.rows
+    shares = tables.shares
     capacity = weights.shape[0]
     weights[0] = 1.0
     keys[0] = ROOT_KEY
     size = 1
     head = 0
     while head < size:
-        row = choose_row(tables, seed, tree, keys[head])
-        rest, rank, draw, total = first(row, seed, tree, keys[head])
-        is_kept = True
-        while True:
-            size, rest, rank, draw, total = _append_children(
-                tables.shares, row, seed, tree, head, theta, weights, keys, size, rest, rank, draw, total
+        if size > 2 * (limit + BATCH):
+            theta, size, head = _tighten(limit, weights, keys, terms, scratch, size, head, 0)
+        stop = head + BATCH if size > head + BATCH else size
+        for slot in range(stop - head):
+            node = head + slot
+            index = choose_row(rows, seed, tree, keys[node])
+            slots[slot].row = index
+            slots[slot].mass, slots[slot].total = open_node(
+                rows[index], seed, tree, keys[node], weights[node]
             )
-            if size < capacity:
-                break
-            theta, size, head, is_kept = _tighten(limit, weights, keys, terms, scratch, head)
-            if not is_kept:  # its children weigh no more than it did
-                break
-        if is_kept:
-            terms[head] = weights[head] * (entropy(row, rest, rank, total) - row.mu)
-            head += 1
+            slots[slot].rank = 0
+            slots[slot].draw = 0
+            slots[slot].active = slot
+        active = stop - head
+        while active > 0:
+            if size + active > capacity:
+                theta, size, _ = _tighten(limit, weights, keys, terms, scratch, size, head, stop)
+            still_active = 0
+            for i in range(active):
+                slot = slots[i].active
+                node = head + slot
+                key = keys[node]
+                child, mass, rank, draw, total, more = step(
+                    rows[slots[slot].row],
+                    shares,
+                    seed,
+                    tree,
+                    key,
+                    weights[node],
+                    theta,
+                    slots[slot].mass,
+                    slots[slot].rank,
+                    slots[slot].draw,
+                    slots[slot].total,
+                )
+                weights[size] = child
+                keys[size] = child_key(key, rank)
+                size += child >= theta
+                slots[slot].mass = mass
+                slots[slot].rank = rank
+                slots[slot].draw = draw
+                slots[slot].total = total
+                slots[still_active].active = slot
+                still_active += more
+            active = still_active
+        for slot in range(stop - head):
+            node = head + slot
+            state = slots[slot]
+            terms[node] = close_node(rows[state.row], weights[node], state.mass, state.rank, state.total)
+        head = stop
     sort_descending(weights, size, order, scratch)
     return size
 
@@ -107,56 +176,33 @@ def prefix_sums(weights, terms, order, grid, sums, term_sums):
         term_sums[i] = term_sum
 
 
-@inlined
-def _append_children(shares, row, seed, tree, node, theta, weights, keys, size, rest, rank, draw, total):
-    """Append the node's children of weight >= theta, as far as the arrays hold; returns size and cursor."""
-    capacity = weights.shape[0]
-    weight = weights[node]
-    key = keys[node]
-    floor = theta / weight
-    while size < capacity:
-        share, rest, rank, draw, total = advance(row, shares, seed, tree, key, floor, rest, rank, draw, total)
-        if share < 0.0:
-            break
-        if weight * share >= theta:
-            weights[size] = weight * share
-            keys[size] = child_key(key, rank)
-            size += 1
-    return size, rest, rank, draw, total
-
-
 @jit
-def _tighten(limit, weights, keys, terms, scratch, head):
-    """Keep the ``limit`` best of the full arrays, in their order, and accept only heavier nodes from now on.
+def _tighten(limit, weights, keys, terms, scratch, size, head, fixed):
+    """Drop nodes that cannot be among the ``limit`` best, and accept only heavier ones from now on.
 
-    Among nodes as heavy as the last one kept the earlier stay, which is the order of the final sort.
-    Returns (new theta, nodes kept, new position of the node at ``head``, whether that node was kept).
+    The first ``fixed`` nodes stay where they are. Of nodes as heavy as the last one kept the earlier
+    stay, which is the order of the final sort. Returns (new theta, new size, new position of ``head``).
     """
-    capacity = weights.shape[0]
-    for i in range(capacity):
+    for i in range(size):
         scratch[i] = weights[i]
-    threshold = kth_largest(scratch, capacity, limit)
+    threshold = kth_largest(scratch, size, limit)
     ties = limit
-    for i in range(capacity):
+    for i in range(size):
         if weights[i] > threshold:
             ties -= 1
-    size = 0
-    new_head = 0
-    is_kept = False
-    for i in range(capacity):
-        if weights[i] < threshold:
-            keep = False
-        elif weights[i] > threshold:
-            keep = True
-        else:
+    kept = fixed
+    new_head = head
+    for i in range(size):
+        keep = weights[i] > threshold
+        if weights[i] == threshold:
             keep = ties > 0
             ties -= 1
-        if i == head:
-            new_head = size
-            is_kept = keep
-        if keep:
-            weights[size] = weights[i]
-            keys[size] = keys[i]
-            terms[size] = terms[i]
-            size += 1
-    return threshold * _NEXT_UP, size, new_head, is_kept
+        if i >= fixed:
+            if i == head:
+                new_head = kept
+            if keep:
+                weights[kept] = weights[i]
+                keys[kept] = keys[i]
+                terms[kept] = terms[i]
+                kept += 1
+    return threshold * _NEXT_UP, kept, new_head

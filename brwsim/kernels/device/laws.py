@@ -1,9 +1,9 @@
-"""Drawing one node's children, a few at a time and only those that can matter.
+"""Drawing one node's children, a step at a time and only those that can matter.
 
-A cursor walks a node's children: ``first`` starts it, ``advance`` returns the next child whose share
-is at least ``floor`` (or a negative number when none is left), ``entropy`` closes it with the node's
-entropy, in conditional expectation given the shares that were drawn. A cursor is the tuple
-(rest, rank, draw, total): mass not yet handed out, children passed, random draws used, and a running sum.
+``open_node`` starts a node, each ``step`` finds at most one child, ``close_node`` gives the node's
+entropy term, in conditional expectation given the children that were drawn. Between steps a node is
+four numbers: mass (weight not yet handed out), rank (children passed), draw (random draws used) and
+total (entropy so far). All weights are absolute, so that nothing is divided by the node's own.
 """
 
 from __future__ import annotations
@@ -56,91 +56,89 @@ class Tables(NamedTuple):
 
 
 @inlined
-def choose_row(tables, seed, tree, key):
+def choose_row(rows, seed, tree, key):
     """The row of the law a node draws its children from, picked by Walker's alias method."""
-    count = tables.rows.shape[0]
+    count = rows.shape[0]
     index = 0
     if count > 1:
         u, v = two_uniforms(seed, tree, key, PURPOSE_ROW, 0)
         index = int(u * count)
-        if v >= tables.rows[index].alias_prob:
-            index = tables.rows[index].alias_row
-    return tables.rows[index]
+        if v >= rows[index].alias_prob:
+            index = rows[index].alias_row
+    return index
 
 
 @jit
-def first(row, seed, tree, key):
-    """A cursor before the node's first child."""
+def open_node(row, seed, tree, key, weight):
+    """(mass, total) of a node none of whose children is drawn yet."""
     if row.kind == KIND_LOGITS:
-        log_total, entropy = _logits_summary(row, seed, tree, key)
-        return log_total, 0, 0, entropy
-    return 1.0, 0, 0, 0.0
+        log_sum, entropy = _logits_summary(row, seed, tree, key)
+        return weight * math.exp(-log_sum), weight * entropy
+    return weight, 0.0
 
 
 @inlined
-def advance(row, shares, seed, tree, key, floor, rest, rank, draw, total):
-    """(share, rest, rank, draw, total) of the next child with share >= floor; share -1 when none is left."""
-    share = -1.0
+def step(row, shares, seed, tree, key, weight, theta, mass, rank, draw, total):
+    """Look for one more child: (child's weight, mass, rank, draw, total, whether to look further).
+
+    A weight below ``theta`` means that this step found none.
+    """
+    child = 0.0
+    more = False
     if row.kind == KIND_STICKS:
-        share, rest, rank, draw, total = _advance_sticks(row, seed, tree, key, floor, rest, rank, draw, total)
+        child, mass, rank, draw, total = _break_stick(row, seed, tree, key, mass, rank, draw, total)
+        more = mass >= theta
     elif row.kind == KIND_LOGITS:
-        share, rank = _advance_logits(row, seed, tree, key, floor, rest, rank)
+        child = mass * math.exp(row.sigma * _normal(seed, tree, key, rank))
+        rank += 1
+        more = rank < row.vocab
     else:
         length = row.stop - row.start
-        if rank < length:
-            share = shares[row.start + rank]
-        elif rank < length + row.tail_count:
-            share = row.tail_share
+        child = weight * (shares[row.start + rank] if rank < length else row.tail_share)
         rank += 1
-        if share < floor:  # rows are sorted: nothing further can matter
-            share = -1.0
-    return share, rest, rank, draw, total
+        more = child >= theta and rank < length + row.tail_count  # rows are sorted
+    return child, mass, rank, draw, total, more
 
 
 @jit
-def entropy(row, rest, rank, total):
-    """The node's entropy in nats: its conditional expectation given the shares drawn so far."""
+def close_node(row, weight, mass, rank, total):
+    """Weight times (entropy - mu) of a node, in expectation over the children not drawn."""
     if row.kind == KIND_TABLE:
-        return row.entropy
-    if row.kind == KIND_LOGITS or rest <= 0.0:
-        return total
-    # what is left is a stick-breaking law of its own, scaled by ``rest`` and independent of the past
-    remaining = digamma(row.strength + rank * row.discount + 1.0) - row.digamma
-    return total + rest * (remaining - math.log(rest))
+        return weight * (row.entropy - row.mu)
+    if row.kind == KIND_LOGITS:
+        return total - weight * row.mu
+    # total is -sum w_i ln w_i over the children drawn; what is left is a stick-breaking law of its
+    # own, scaled by ``mass`` and independent of the past
+    term = total + weight * (math.log(weight) - row.mu)
+    if mass > 0.0:
+        remaining = digamma(row.strength + rank * row.discount + 1.0) - row.digamma
+        term += mass * (remaining - math.log(mass))
+    return term
 
 
 @jit
-def _advance_sticks(row, seed, tree, key, floor, rest, rank, draw, total):
-    discount = row.discount
-    a = 1.0 - discount
-    while rest >= floor and rest > 0.0:
-        rank += 1
-        b = row.strength + rank * discount
-        if rank == row.vocab:
-            taken, left = 1.0, 0.0
-        elif b <= row.thinning_limit:
-            taken, left, draw = beta_near_one(seed, tree, key, PURPOSE_STICKS, draw, a, b)
-        elif a < 1.0 and b < 1.0:
-            taken, left, draw = beta_small(seed, tree, key, PURPOSE_STICKS, draw, a, b)
-        else:
-            taken, left, draw = beta_cheng(seed, tree, key, PURPOSE_STICKS, draw, a, b)
-        share = rest * taken
-        rest *= left
-        if share > 0.0:
-            total -= share * math.log(share)
-        if share >= floor:
-            return share, rest, rank, draw, total
-    return -1.0, rest, rank, draw, total
+def _break_stick(row, seed, tree, key, mass, rank, draw, total):
+    """Try to draw the next size-biased child; a rejected attempt returns child 0 and counts a draw."""
+    if rank + 1 == row.vocab:
+        return mass, 0.0, rank + 1, draw, total - _x_log_x(mass)
+    u, v = two_uniforms(seed, tree, key, PURPOSE_STICKS, draw)
+    a = 1.0 - row.discount
+    b = row.strength + (rank + 1) * row.discount
+    if b <= row.thinning_limit:
+        accepted, taken, left = beta_near_one(u, v, a, b)
+    elif a < 1.0 and b < 1.0:
+        accepted, taken, left = beta_small(u, v, a, b)
+    else:
+        accepted, taken, left = beta_cheng(u, v, a, b)
+    if not accepted:
+        return 0.0, mass, rank, draw + 1, total
+    child = mass * taken
+    return child, mass * left, rank + 1, draw + 1, total - _x_log_x(child)
 
 
 @jit
-def _advance_logits(row, seed, tree, key, floor, log_total, rank):
-    while rank < row.vocab:
-        share = math.exp(row.sigma * _normal(seed, tree, key, rank) - log_total)
-        rank += 1
-        if share >= floor:
-            return share, rank
-    return -1.0, rank
+def _x_log_x(x):
+    return x * math.log(x) if x > 0.0 else 0.0
 
 
 @jit
