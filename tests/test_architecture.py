@@ -21,7 +21,7 @@ LAYERS = [
     {"engine"},
     {"results"},
     {"report"},
-    {"sweep"},
+    {"simulate"},
     {"cli", "__main__", "__init__"},
 ]
 # Imported inside a function, for a reason given there

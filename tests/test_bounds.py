@@ -78,12 +78,12 @@ def dirichlet_facts(vocab: int, alpha: float) -> dict[str, Any]:
 
     mu, mu2 = dirichlet_moments(vocab, alpha)
     rest = (vocab - 1) * alpha  # the size-biased child is Beta(1 + alpha, rest)
-    return {
-        "mu": mu,
-        "mu2": mu2,
-        "vocab": vocab,
-        "step_cdf": lambda y: betainc(rest, 1 + alpha, -np.expm1(-y)),
-    }
+
+    def step_cdf(y: Floats) -> Floats:
+        return np.asarray(betainc(rest, 1 + alpha, -np.expm1(-y)))
+
+    markov = MarkovFacts([[1.0]], [mu], [mu2], steps=[step_cdf])
+    return {"mu": mu, "mu2": mu2, "vocab": vocab, "step_cdf": step_cdf, "markov": markov}
 
 
 def exponential_cdf(mu: float) -> Callable[[Floats], Floats]:

@@ -89,7 +89,7 @@ def sweep(
     """
     process = _process(dist, spec)
 
-    from brwsim.sweep import sweep as run_sweep
+    from brwsim.simulate import sweep as run_sweep
 
     try:
         with _progress() as report:

@@ -105,7 +105,7 @@ class Law(ABC):
     def to_spec(self) -> dict[str, Any]:
         """The law as canonical JSON-ready data; ``process_from_spec`` reads it back."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
-        return {"name": self.name, **fields}
+        return {"name": self.name, **{key: value for key, value in fields.items() if value is not None}}
 
     @classmethod
     def from_spec(cls, keys: Mapping[str, Any]) -> Law:

@@ -60,9 +60,7 @@ def write(result: Result, path: Path) -> None:
     import h5py
 
     check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = _temporary_beside(path)
     try:
         with h5py.File(temporary, "w") as file:
             _write_curve(file, result)
@@ -84,8 +82,19 @@ def check_writable(path: Path) -> None:
     parent = path.parent
     if not parent.is_dir():
         raise FileError(f"the folder {parent} does not exist; create it first")
-    if not os.access(parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+    if path.exists() and not os.access(path, os.W_OK):
         raise FileError(f"{path} is not writable; choose another place for the result")
+    _temporary_beside(path).unlink()
+
+
+def _temporary_beside(path: Path) -> Path:
+    """A new empty file in the same folder, so that renaming it to ``path`` is atomic."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise FileError(f"cannot write to the folder {path.parent}: {error.strerror}") from error
+    os.close(handle)
+    return Path(name)
 
 
 @contextlib.contextmanager
@@ -99,9 +108,9 @@ def _opened(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
+    except FileError:
+        raise
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        if isinstance(error, FileError):
-            raise
         if not os.access(path, os.R_OK):
             raise FileError(f"{path} is not readable") from error
         if not h5py.is_hdf5(path):
@@ -138,7 +147,9 @@ def _write_blocks(group: h5py.Group, result: Result) -> None:
         moments = np.array([result.blocks[k].arrays() for k in members])
         target = group.create_group(f"tier{tier}")
         target.create_dataset(schema.KEYS, data=keys).attrs["columns"] = list(schema.KEY_COLUMNS)
-        target.create_dataset(schema.MOMENTS, data=moments).attrs["rows"] = list(schema.MOMENT_NAMES)
+        one_block = (1, *moments.shape[1:])
+        stored = target.create_dataset(schema.MOMENTS, data=moments, chunks=one_block, fletcher32=True)
+        stored.attrs["rows"] = list(schema.MOMENT_NAMES)
 
 
 def _write_curve(file: h5py.File, result: Result) -> None:

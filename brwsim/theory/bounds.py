@@ -1,4 +1,4 @@
-"""Bounds and estimates of the expected acceptance length E[X] for i.i.d. offspring laws.
+"""Bounds and estimates of the expected acceptance length E[X], for i.i.d. and Markov-modulated laws.
 
 `BOUNDS` is the one list that tables, plots and the command line read. Each entry is also a function of this
 module: ``renewal(P, mu=0.683, mu2=1.2)``. The root counts in P and in X, logs are natural, entropies in nats.
@@ -7,142 +7,18 @@ Statements and proofs are in docs/theory.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from brwsim.errors import InvalidInput
-from brwsim.theory.facts import CHECKS, FACTS, capacity_array, check_entropy, check_jensen
+from brwsim.theory.bound import Bound, Kind
+from brwsim.theory.facts import FACTS
+from brwsim.theory.markov import MarkovFacts, lambert_value, leaf_count_value, sharp_value
+from brwsim.theory.markov_renewal import MAX_STATES, annealed_value, is_solvable
 from brwsim.theory.renewal import Floats, StepCdf, solve
 
-Kind = Literal["upper", "lower", "estimate"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A bound on, or an estimate of, the expected acceptance length as a function of the capacity P.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"upper", "lower", "estimate"}
-        What the value is to E[X].
-    needs : tuple of str
-        Facts it is computed from, out of ``mu``, ``mu2``, ``vocab`` and ``step_cdf``.
-    formula, domain, source : str
-        One line each: the statement, where it holds, where it comes from.
-    rigorous : bool
-        True for a proved bound at every finite P; False for estimates.
-
-    Examples
-    --------
-    >>> round(renewal(1024, mu=0.968, mu2=1.889), 3)
-    9.142
-    >>> renewal([1, 2, 4], mu=0.968, mu2=1.889).round(3).tolist()
-    [1.0, 2.0, 3.123]
-    >>> renewal.in_domain([1, 2, 4], mu=0.968, mu2=1.889).tolist()
-    [False, False, True]
-    """
-
-    name: str
-    kind: Kind
-    needs: tuple[str, ...]
-    formula: str
-    domain: str
-    source: str
-    rigorous: bool
-    _value: Callable[..., Floats] = field(repr=False, compare=False)
-    _domain_start: Callable[..., float] = field(repr=False, compare=False)
-
-    @overload
-    def __call__(
-        self,
-        P: float,
-        *,
-        mu: float | None = None,
-        mu2: float | None = None,
-        vocab: int | None = None,
-        step_cdf: StepCdf | None = None,
-    ) -> float: ...
-
-    @overload
-    def __call__(
-        self,
-        P: Sequence[float] | NDArray[Any],
-        *,
-        mu: float | None = None,
-        mu2: float | None = None,
-        vocab: int | None = None,
-        step_cdf: StepCdf | None = None,
-    ) -> Floats: ...
-
-    def __call__(
-        self,
-        P: float | Sequence[float] | NDArray[Any],
-        *,
-        mu: float | None = None,
-        mu2: float | None = None,
-        vocab: int | None = None,
-        step_cdf: StepCdf | None = None,
-    ) -> float | Floats:
-        """Evaluate at P; facts that are not needed are ignored.
-
-        Parameters
-        ----------
-        P : float or array_like of any shape
-            Capacity, the root included; from 1 to 1e15.
-        mu : float, optional
-            Expected entropy E[-sum p ln p], nats, positive.
-        mu2 : float, optional
-            Expected second log-moment E[sum p ln^2 p], nats squared, at least mu^2.
-        vocab : int, optional
-            Number of children of a node, at least 2; None means infinite or unknown.
-        step_cdf : callable, optional
-            Pr(Y <= y) for an array y >= 0 in nats, Y = -ln p of a child picked with probability p.
-
-        Returns
-        -------
-        float or ndarray of the shape of P
-            An upper bound is at most P, which is also the answer outside its domain; a lower bound is at
-            least 1; an estimate is kept within 1 and P.
-
-        Raises
-        ------
-        InvalidInput
-            A needed fact is missing or impossible, or P is not a capacity.
-        """
-        capacity = capacity_array(P)
-        facts = self._facts({"mu": mu, "mu2": mu2, "vocab": vocab, "step_cdf": step_cdf})
-        value = np.clip(self._value(capacity, *facts), 1.0, capacity)
-        if self.kind == "upper":
-            value = np.where(capacity >= self._domain_start(*facts), value, capacity)
-        return float(value) if value.ndim == 0 else value
-
-    def in_domain(self, P: float | Sequence[float] | NDArray[Any], **facts: Any) -> bool | NDArray[np.bool_]:
-        """Whether the formula says something at P; parameters and errors as for a call.
-
-        Returns
-        -------
-        bool or ndarray of bool of the shape of P
-        """
-        capacity = capacity_array(P)
-        mask = np.asarray(capacity >= self._domain_start(*self._facts(facts)))
-        return bool(mask) if mask.ndim == 0 else mask
-
-    def _facts(self, given: Mapping[str, Any]) -> list[Any]:
-        """The needed facts, checked, in the order of `needs`."""
-        for name in self.needs:
-            if given.get(name) is None:
-                raise InvalidInput(f"{self.name} needs {name} ({FACTS[name]}), which was not given.")
-        facts = {name: CHECKS[name](given[name]) for name in self.needs}
-        if "mu2" in facts:
-            facts["mu2"] = check_jensen(facts["mu"], facts["mu2"])
-        if "vocab" in facts:
-            check_entropy(facts["mu"], facts["vocab"])
-        return list(facts.values())
+__all__ = ["BOUNDS", "Bound", "Kind", "available"]
 
 
 def available(facts: Mapping[str, Any]) -> list[Bound]:
@@ -151,18 +27,24 @@ def available(facts: Mapping[str, Any]) -> list[Bound]:
     Parameters
     ----------
     facts : mapping
-        Any of ``mu``, ``mu2``, ``vocab``, ``step_cdf`` as for a call of a `Bound`. A ``step_cdf`` that
-        answers None (a law without an exact one) counts as unknown.
+        Any of ``mu``, ``mu2``, ``vocab``, ``step_cdf``, ``markov`` as for a call of a `Bound`. A ``step_cdf``
+        that answers None (a law without an exact one) counts as unknown. With ``iid`` False the offspring
+        laws depend on context, and what is proved for independent laws comes as `Bound.as_iid_formula`.
 
     Examples
     --------
     >>> [bound.name for bound in available({"mu": 0.683, "mu2": 1.2})]
     ['theorem1', 'corollary1', 'renewal', 'lambert', 'sharp']
+    >>> [(bound.name, bound.kind) for bound in available({"mu": 0.683, "iid": False})]
+    [('lambert', 'iid-lower')]
     """
     known = {name for name in FACTS if facts.get(name) is not None}
     if "step_cdf" in known and callable(facts["step_cdf"]) and facts["step_cdf"](np.ones(1)) is None:
         known.remove("step_cdf")
-    return [bound for bound in BOUNDS.values() if known.issuperset(bound.needs)]
+    found = [bound for bound in BOUNDS.values() if known.issuperset(bound.needs) and bound.is_usable(facts)]
+    if facts.get("iid", True):
+        return found
+    return [bound.as_iid_formula() if bound.assumes_iid else bound for bound in found]
 
 
 # The formulas: capacities first, then the needed facts in the order of `needs`.
@@ -218,6 +100,10 @@ def _sharp_start(mu: float, mu2: float) -> float:
 
 def _everywhere(*_facts: Any) -> float:
     return 1.0
+
+
+def _sharp_markov_start(markov: MarkovFacts) -> float:
+    return 1 / markov.mu
 
 
 _PAPER = "Pankratov & Alistarh, arXiv 2512.11718"
@@ -311,7 +197,56 @@ sharp = Bound(
     _domain_start=_sharp_start,
 )
 
-BOUNDS: dict[str, Bound] = {
-    bound.name: bound
-    for bound in (theorem1, corollary1, renewal, annealed, leaf_count, lambert, annealed_lower, sharp)
-}
+annealed_markov = Bound(
+    name="annealed_markov",
+    kind="upper",
+    needs=("markov",),
+    formula="min over t of integral_0^t U_s(r) exp(r - t) dr + P exp(-t), U_s Markov renewal function",
+    domain=f"P >= 1, step laws known, at most {MAX_STATES} states",
+    source="derived, docs/theory.md#annealed_markov",
+    rigorous=True,
+    assumes_iid=False,
+    _value=annealed_value,
+    _domain_start=_everywhere,
+    _usable=is_solvable,
+)
+leaf_count_markov = Bound(
+    name="leaf_count_markov",
+    kind="upper",
+    needs=("markov", "vocab"),
+    formula="(ln(P (vocab - 1) + 1) + max phi - phi(s))/mu, at most ln(P (vocab - 1) + 1)/min h",
+    domain="P >= 1, finite vocab",
+    source="derived, docs/theory.md#leaf_count_markov",
+    rigorous=True,
+    assumes_iid=False,
+    _value=leaf_count_value,
+    _domain_start=_everywhere,
+)
+lambert_markov = Bound(
+    name="lambert_markov",
+    kind="lower",
+    needs=("markov",),
+    formula="W(mu P exp(min phi - phi(s)))/mu, at least W(P max h)/max h",
+    domain="P >= 1",
+    source="derived, docs/theory.md#lambert_markov",
+    rigorous=True,
+    assumes_iid=False,
+    _value=lambert_value,
+    _domain_start=_everywhere,
+)
+sharp_markov = Bound(
+    name="sharp_markov",
+    kind="estimate",
+    needs=("markov",),
+    formula="ln(mu P)/mu + mu2/(2 mu^2) + pi B phi/mu^2 - phi(s)/mu",
+    domain="P >= 1/mu; error tends to 0 as P grows, for a chain whose steps are not a lattice",
+    source="derived, docs/theory.md#sharp_markov",
+    rigorous=False,
+    assumes_iid=False,
+    _value=sharp_value,
+    _domain_start=_sharp_markov_start,
+)
+
+_IID = (theorem1, corollary1, renewal, annealed, leaf_count, lambert, annealed_lower, sharp)
+_MARKOV = (annealed_markov, leaf_count_markov, lambert_markov, sharp_markov)
+BOUNDS: dict[str, Bound] = {bound.name: bound for bound in (*_IID, *_MARKOV)}

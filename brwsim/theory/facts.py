@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from brwsim.errors import InvalidInput
+from brwsim.theory.markov import MarkovFacts
 from brwsim.theory.renewal import Floats, StepCdf
 
 FACTS = {
@@ -17,6 +18,7 @@ FACTS = {
     "mu2": "the expected second log-moment in nats squared",
     "vocab": "the finite number of children of a node",
     "step_cdf": "the distribution function of the spine's step",
+    "markov": "the chain of a Markov-modulated process",
 }
 _P_LIMIT = 1e15
 ROUNDING = 1e-9  # rounding allowed in the facts before they are called impossible
@@ -61,11 +63,18 @@ def _step_cdf(value: Any) -> StepCdf:
     return value  # type: ignore[no-any-return]
 
 
+def _markov(value: Any) -> MarkovFacts:
+    if not isinstance(value, MarkovFacts):
+        raise InvalidInput(f"markov must be a MarkovFacts, got {value!r}.")
+    return value
+
+
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "mu": lambda value: _number("mu", value),
     "mu2": lambda value: _number("mu2", value),
     "vocab": _vocab,
     "step_cdf": _step_cdf,
+    "markov": _markov,
 }
 
 

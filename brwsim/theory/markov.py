@@ -137,7 +137,7 @@ class MarkovFacts:
     @cached_property
     def span(self) -> float:
         """Range of phi in nats, max phi - min phi."""
-        return float(np.ptp(self.phi))
+        return float(self.phi.max() - self.phi.min())
 
     @property
     def dobrushin(self) -> float:
@@ -161,7 +161,8 @@ class MarkovFacts:
     @property
     def _poisson_matrix(self) -> Floats:
         away = np.where(np.eye(self.states, dtype=bool), 0.0, self.Q)
-        return np.asarray(np.diag(away.sum(axis=1)) - away + self.pi)
+        matrix: Floats = np.diag(away.sum(axis=1)) - away + self.pi
+        return matrix
 
 
 def sharp_value(P: Floats, facts: MarkovFacts) -> Floats:
@@ -173,7 +174,7 @@ def sharp_value(P: Floats, facts: MarkovFacts) -> Floats:
     """
     mu = facts.mu
     constant = facts.mu2 / 2 + float(facts.pi @ facts.B @ facts.phi)
-    return (np.log(mu * P) - facts.phi_start) / mu + constant / mu / mu
+    return np.asarray((np.log(mu * P) - facts.phi_start) / mu + constant / mu / mu)
 
 
 def leaf_count_value(P: Floats, facts: MarkovFacts, vocab: int) -> Floats:

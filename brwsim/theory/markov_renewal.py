@@ -25,8 +25,8 @@ from brwsim.theory.renewal import (
 )
 
 MAX_STATES = 32
-MAX_CELLS = 1 << 15
-CELLS_TIMES_TRANSITIONS = 1 << 20
+MAX_CELLS = 1 << 16
+CELLS_TIMES_TRANSITIONS = 1 << 21
 COARSE_CELLS = 1 << 9
 CDF_EVALUATIONS = 1 << 18
 _EPS = float(np.finfo(np.float64).eps)
@@ -177,11 +177,11 @@ def _step_masses(
                 located[s, to] = locate_steps(cast("StepCdf", entry[to]), t_max, each)
     delta = grid_width(_union(list(located.values())), t_max, n)
     laws = np.zeros((states, states, n))
-    for (s, to), cells in located.items():
-        if to is None:
+    for (s, target), cells in located.items():
+        if target is None:
             laws[s] = Q[s][:, None] * mass_law(cells, delta, n)
         else:
-            laws[s, to] = mass_law(cells, delta, n)
+            laws[s, target] = mass_law(cells, delta, n)
     return delta, laws
 
 
@@ -221,8 +221,8 @@ def renewal_masses(laws: Floats) -> Floats | None:
 
 def _row_sums_of_inverse(series: Floats) -> Floats:
     """Newton's iteration X <- X - X (A X - I), then once for X 1: shape (S, n)."""
-    states, _, n = series.shape
-    inverse = np.linalg.inv(series[:, :, 0])[:, :, None]
+    n = series.shape[2]
+    inverse: Floats = np.linalg.inv(series[:, :, 0])[:, :, None].astype(np.float64)
     if n == 1:
         return np.asarray(inverse.sum(axis=1))
     while 2 * inverse.shape[2] < n:

@@ -16,6 +16,7 @@ Lags give the second eigenvalue :math:`\lambda = Q_{00} + Q_{11} - 1`: correlati
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +104,7 @@ def change_against_iid(transition: Floats, entropies: Floats) -> float:
     pi = np.linalg.lstsq(equations, np.append(np.zeros(states), 1.0), rcond=None)[0]
     mu = float(pi @ entropies)
     phi = np.linalg.solve(np.eye(states) - transition + np.outer(np.ones(states), pi), entropies - mu)
-    return float((pi * entropies) @ (transition @ phi)) / mu**2
+    return float((pi * entropies) @ (transition @ phi)) / mu**2 if mu else math.nan
 
 
 def fit_markov(series: Series, lag_one: float) -> MarkovFit:
@@ -175,12 +176,10 @@ class _Model:
 
 
 def _model(flat: Floats) -> _Model:
-    parts = [np.maximum(part, _LEAST).reshape(rows, -1) for rows, part in zip((1, 2, 2), _split(flat), strict=True)]
-    return _Model(*(part / part.sum(axis=1, keepdims=True) for part in parts))
-
-
-def _split(flat: Floats) -> list[Floats]:
-    return [flat[:2], flat[2:6], flat[6:]]
+    """The model of these numbers, each at least ``_LEAST`` before its row is made to sum to 1."""
+    parts = [flat[:2].reshape(1, 2), flat[2:6].reshape(2, 2), flat[6:].reshape(2, -1)]
+    floored = [np.maximum(part, _LEAST) for part in parts]
+    return _Model(*(part / part.sum(axis=1, keepdims=True) for part in floored))
 
 
 def _cut(series: Series) -> _Pieces:
@@ -223,7 +222,7 @@ def _guess(pieces: _Pieces, eigenvalue: float) -> _Model:
 
 def _maximise(pieces: _Pieces, model: _Model) -> tuple[_Model, bool, float]:
     """(model, whether it converged, log-likelihood)."""
-    before = -np.inf
+    before = -math.inf
     for _ in range(_CYCLES):
         one, now = _step(pieces, model)
         if now - before < _TOLERANCE:
@@ -232,29 +231,28 @@ def _maximise(pieces: _Pieces, model: _Model) -> tuple[_Model, bool, float]:
         two, middle = _step(pieces, one)
         first, second, third = model.flat(), one.flat(), two.flat()
         change, bend = second - first, third - 2.0 * second + first
-        length = -max(1.0, float(np.linalg.norm(change) / max(np.linalg.norm(bend), 1e-300)))
+        length = -max(1.0, _norm(change) / max(_norm(bend), 1e-300))
         leap = _model(first - 2.0 * length * change + length**2 * bend)
         leapt, likelihood = _step(pieces, leap)
         model = leapt if likelihood >= middle else two
     return model, False, before
 
 
+def _norm(vector: Floats) -> float:
+    return math.sqrt(float(vector @ vector))
+
+
 def _step(pieces: _Pieces, model: _Model) -> tuple[_Model, float]:
     """One step of Baum-Welch, and the log-likelihood of the model it starts from."""
     forward, backward, seen, likelihood = _pass(pieces, model)
-    state = forward * backward
+    state: Floats = forward * backward
     into = pieces.real[1:, :, None]
-    moves = np.einsum("tpi,tpj->ij", forward[:-1], np.where(into, seen[1:] * backward[1:], 0.0))
+    moves: Floats = np.einsum("tpi,tpj->ij", forward[:-1], np.where(into, seen[1:] * backward[1:], 0.0))
     start = state[0].sum(axis=0)
-    emission = np.stack(
-        [
-            np.bincount(pieces.codes.ravel(), state[:, :, s].ravel(), minlength=pieces.classes + 1)
-            for s in range(2)
-        ]
-    )[:, : pieces.classes]
-    return _model(
-        np.concatenate([_share(start[None]), _share(moves * model.transition), _share(emission)], axis=None)
-    ), likelihood
+    codes, classes = pieces.codes.ravel(), pieces.classes
+    emission = np.array([np.bincount(codes, state[:, :, s].ravel(), classes + 1)[:classes] for s in range(2)])
+    counts = (start[None], moves * model.transition, emission)
+    return _model(np.concatenate([_share(part) for part in counts])), likelihood
 
 
 def _share(counts: Floats) -> Floats:
@@ -284,7 +282,7 @@ def _pass(pieces: _Pieces, model: _Model) -> tuple[Floats, Floats, Floats, float
 
 
 def _describe(pieces: _Pieces, model: _Model) -> Floats:
-    """stay (2), weight of the high state, means (2), eigenvalue, change."""
+    """Stay (2), weight of the high state, means (2), eigenvalue, change."""
     forward, backward, _, _ = _pass(pieces, model)
     state = np.where(pieces.real[:, :, None], forward * backward, 0.0)
     means = (state * pieces.values[:, :, None]).sum(axis=(0, 1)) / np.maximum(state.sum(axis=(0, 1)), 1e-300)

@@ -108,7 +108,9 @@ def make_series(
     previous = np.where(parent < 0, -1, parent).astype(np.int64)
     if (previous >= values.size).any():
         row = int(np.argmax(previous >= values.size))
-        raise InvalidInput(f"{name}: context {row} has parent {int(previous[row])} of {values.size} contexts.")
+        raise InvalidInput(
+            f"{name}: context {row} has parent {int(previous[row])} of {values.size} contexts."
+        )
     depth, root = _climb(previous, name)
     # trees of one response share its prompt; without numbers of responses each tree stands for itself
     cluster = trace if np.unique(trace).size > 1 else np.unique(root, return_inverse=True)[1].reshape(-1)

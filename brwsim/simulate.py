@@ -22,6 +22,7 @@ from brwsim.spec import SweepSpec, check_seed
 
 DEFAULT_REL_ERR = 1e-3
 MAX_TREES = 2**28
+MAX_THREADS = 1024
 
 
 def sweep(
@@ -86,8 +87,8 @@ def sweep(
     """
     spec = SweepSpec.of(dist, P)
     rule = _rule(spec, check_seed(seed), trees, rel_err, estimator)
-    if threads is not None and threads < 1:
-        raise InvalidInput(f"threads must be at least 1, not {threads}")
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise InvalidInput(f"threads must be from 1 to {MAX_THREADS}, not {threads}")
     path = None if out is None else Path(out)
     finished = {} if path is None else _finished_in(path, spec)
 
