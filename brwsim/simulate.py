@@ -14,7 +14,7 @@ from brwsim.engine.rules import BlockKey, Finished, Precision, Rule, TreeCount
 from brwsim.engine.run import Progress, run, worker_threads
 from brwsim.errors import FileError, InvalidInput
 from brwsim.estimate import ESTIMATORS, BlockStats, Estimator
-from brwsim.process.base import Law
+from brwsim.process.base import Process
 from brwsim.results.provenance import provenance
 from brwsim.results.result import Result
 from brwsim.results.store import check_writable, load
@@ -26,7 +26,7 @@ MAX_THREADS = 1024
 
 
 def sweep(
-    dist: str | Mapping[str, Any] | Law = "dirichlet",
+    dist: str | Mapping[str, Any] | Process = "dirichlet",
     P: Any = "1..4096",
     *,
     trees: int | None = None,
@@ -45,8 +45,8 @@ def sweep(
 
     Parameters
     ----------
-    dist : str, mapping or Law
-        The process: ``"name"``, ``"name:key=value,..."``, the same as a mapping with a ``name``, or a law.
+    dist : str, mapping or Process
+        The process: ``"name"``, ``"name:key=value,..."``, the same as a mapping with a ``name``, or the object.
     P : str, int or sequence of int
         Verifier capacities, root included: ``"1..4096"``, ``"1..4096:64"``, ``"1..4096@64"``, ``"16,64"``, integers.
     trees : int, optional

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from brwsim.errors import InvalidInput
 from brwsim.parse import parse_dist, parse_grid
 from brwsim.process import process_from_spec
-from brwsim.process.base import Law
+from brwsim.process.base import Process
 
 MAX_SEED = 2**64 - 1
 
@@ -39,7 +39,7 @@ class SweepSpec:
     grid: str
 
     @classmethod
-    def of(cls, dist: str | Mapping[str, Any] | Law, P: Any) -> SweepSpec:
+    def of(cls, dist: str | Mapping[str, Any] | Process, P: Any) -> SweepSpec:
         """Build from what a user writes: ``"name:key=value"``, a mapping or a law, and a grid."""
         process = as_process(dist)
         return cls(canonical_json(process.to_spec()), format_grid(parse_grid(P)))
@@ -60,7 +60,7 @@ class SweepSpec:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @functools.cached_property
-    def process(self) -> Law:
+    def process(self) -> Process:
         """The process itself."""
         return process_from_spec(json.loads(self.process_json))
 
@@ -75,9 +75,9 @@ class SweepSpec:
         return f"{process['name']}:{keys}" if keys else str(process["name"])
 
 
-def as_process(dist: str | Mapping[str, Any] | Law) -> Law:
+def as_process(dist: str | Mapping[str, Any] | Process) -> Process:
     """The process a user means by text, mapping or the object itself."""
-    if isinstance(dist, Law):
+    if isinstance(dist, Process):
         return dist
     return process_from_spec(parse_dist(dist) if isinstance(dist, str) else dict(dist))
 

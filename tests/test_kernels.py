@@ -15,7 +15,7 @@ from brwsim.kernels.device.philox import child_key, philox, two_uniforms
 from brwsim.kernels.tables import alias_table, pack
 from brwsim.parse import parse_dist
 from brwsim.process import process_from_spec
-from brwsim.process.base import Row
+from brwsim.process.base import Alone, Layout, Row, State
 
 LAWS = [
     "dirichlet:vocab=50,alpha=0.02",
@@ -33,7 +33,7 @@ LAWS = [
 
 def tables_of(dist: str):
     law = process_from_spec(parse_dist(dist))
-    return law, pack(law.rows(), law.mu)
+    return law, pack(law.layout())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_trees_match_the_naive_twin_node_by_node(dist):
 def test_pool_of_rows_matches_the_naive_twin():
     rng = np.random.default_rng(5)
     rows = [(1 / 8, Row(-np.sort(-rng.dirichlet(np.full(6, 0.3))))) for _ in range(8)]
-    tables = pack(rows, 1.0)
+    tables = pack(Layout([State(rows, 1.0)], Alone()))
     twin = np.cumsum(naive.best_weights(rows, 3, 11, 200))
     sums, _, _ = cpu.grow_trees(tables, 3, 11, 1, np.arange(1, 201), 1e-3)
     np.testing.assert_allclose(sums[0], twin, rtol=1e-14)  # the last bits of exp and log

@@ -15,7 +15,8 @@ from scipy import integrate, special
 
 from brwsim.errors import InvalidInput
 from brwsim.process.base import Law, Logits, Row, Sticks
-from brwsim.process.laws import LAWS, as_law, law_from_spec, law_keys
+from brwsim.process.laws import LAWS, as_law, law_from_spec
+from brwsim.process.laws.build import keys_of
 from brwsim.process.laws.fixed import FixedLaw, Geometric, Table, Uniform, Zipf
 from brwsim.process.laws.mixture import Mixture
 from brwsim.process.laws.softmax import SoftmaxNormal
@@ -396,8 +397,8 @@ def test_largest_laws_are_allowed() -> None:
 
 def test_registry_is_keyed_by_name() -> None:
     assert all(LAWS[name].name == name for name in LAWS)
-    assert law_keys(Table) == {"p": True}
-    assert law_keys(Dirichlet) == {"vocab": False, "alpha": False, "entropy": False}
+    assert keys_of(Table) == {"p": True}
+    assert keys_of(Dirichlet) == {"vocab": False, "alpha": False, "entropy": False}
 
 
 @pytest.mark.parametrize(

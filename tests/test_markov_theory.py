@@ -88,6 +88,13 @@ TREES = {
     "turning": FixedTree(
         [[0.8, 0.2], [0.5, 0.3, 0.2], [0.9, 0.1]], [[1, 1], [2, 2, 2], [0, 1]]
     ),
+    "mixing_two": FixedTree(
+        [[0.62, 0.2, 0.13, 0.05], [0.41, 0.33, 0.17, 0.09]], [[0, 1, 1, 1], [1, 0, 0, 1]]
+    ),
+    "mixing_three": FixedTree(
+        [[0.62, 0.2, 0.13, 0.05], [0.41, 0.33, 0.17, 0.09], [0.35, 0.31, 0.19, 0.15]],
+        [[0, 1, 2, 1], [2, 0, 0, 1], [1, 2, 0, 0]],
+    ),
     "one_state": FixedTree([[0.6, 0.25, 0.1, 0.05]], [[0, 0, 0, 0]]),
 }  # fmt: skip
 
@@ -132,18 +139,57 @@ def test_a_rough_grid_errs_on_the_safe_side(tree: tuple[FixedTree, int | None, F
         assert np.all(value >= exact * (1 - 1e-9))
 
 
-@pytest.mark.parametrize("name", ["keeps_by_rank", "three"])
+@pytest.mark.parametrize("name", ["mixing_two", "mixing_three"])
 def test_sharp_is_the_limit_with_states_chosen_by_rank(name: str) -> None:
     """Exact trees of 2^17 nodes: the constant, the start and the dependence on rank are all in it."""
     fixed, P = TREES[name], 1 << 17
     facts = fixed.facts()
-    gaps = []
     for s in range(facts.states):
         exact = fixed.acceptance(s, P)[-1]
-        gaps.append(sharp_markov(P, markov=facts.started(s)) - exact)
-    wrong = MarkovFacts(facts.Q, facts.h, facts.s2)  # as if a child's state were independent of its share
-    assert np.abs(gaps).max() < 0.02
-    assert abs(sharp_markov(P, markov=wrong) - sharp_markov(P, markov=facts)) > 0.2
+        assert sharp_markov(P, markov=facts.started(s)) == pytest.approx(exact, abs=1e-3)
+    independent = MarkovFacts(facts.Q, facts.h, facts.s2)  # as if a child's state did not look at its share
+    assert abs(sharp_markov(P, markov=independent) - sharp_markov(P, markov=facts)) > 0.03
+
+
+def test_sharp_is_the_limit_of_a_slow_chain() -> None:
+    """The bound of a fixed tree is exact, so that it stands for trees too large to search."""
+    facts = TREES["keeps_by_rank"].facts()
+    for s in (0, 1):
+        started = facts.started(s)
+        assert sharp_markov(1e15, markov=started) == pytest.approx(
+            annealed_markov(1e15, markov=started), abs=1e-3
+        )
+
+
+def test_the_constant_is_a_sum_of_autocovariances() -> None:
+    """For a stationary root: (E[Y^2]/2 + sum over n >= 1 of Cov(Y_0, Y_n))/mu^2, Y the steps of the spine."""
+    facts = TREES["three"].facts()
+    total, power = facts.mu2 / 2, np.eye(facts.states)
+    for _ in range(4000):
+        total += facts.pi @ facts.B @ power @ (facts.h - facts.mu)
+        power = power @ facts.Q
+    P = 1e6
+    assert sharp_markov(P, markov=facts) == pytest.approx(
+        math.log(facts.mu * P) / facts.mu + total / facts.mu**2
+    )
+
+
+def test_context_breaks_the_independent_bounds() -> None:
+    """The example of docs/theory.md#persistence: exact values beyond every bound proved for independent laws."""
+    fixed = FixedTree([[0.99, 0.01], [1 / 16] * 16], [[0, 1], [0] * 2 + [1] * 14])
+    facts = fixed.facts()
+    P = np.array([64, 256, 1024, 16384])
+    exact = fixed.acceptance(None, P[-1])[P - 1]
+    assert exact == pytest.approx([44.267, 86.315, 94.547, 99.822], abs=5e-4)
+    pooled = {"mu": facts.mu, "mu2": facts.mu2, "vocab": 16}
+    table = {
+        "theorem1": [34.451, 55.208, 76.469, 119.285],
+        "renewal": [21.967, 27.735, 33.214, 44.020],
+        "leaf_count": [26.700, 32.086, 37.475, 48.253],
+    }
+    for name, values in table.items():
+        assert BOUNDS[name](P, **pooled) == pytest.approx(values, abs=5e-4)
+    assert annealed_markov(P, markov=facts) == pytest.approx(exact, rel=1e-6)
 
 
 def test_leaf_identity_with_states(tree: tuple[FixedTree, int | None, Floats]) -> None:
@@ -308,6 +354,8 @@ def test_unknown_step_laws() -> None:
     assert names == ["lambert_markov", "sharp_markov"]
     unknown = MarkovFacts([[1.0]], [1.0], [2.0], steps=[lambda y: None])
     assert unknown.steps is None
+    with pytest.raises(InvalidInput, match="must be a MarkovFacts"):
+        available({"markov": 3})
     with pytest.raises(InvalidInput, match="needs the step laws"):
         annealed_markov(64, markov=unknown)
     many = MarkovFacts(np.full((33, 33), 1 / 33), np.ones(33), 2 * np.ones(33), steps=[np.zeros_like] * 33)

@@ -1,24 +1,24 @@
-"""The laws as ``brwsim sweep --help`` lists them."""
+"""The processes as ``brwsim sweep --help`` lists them."""
 
 from __future__ import annotations
 
 import inspect
 import json
 
-from brwsim.process.base import Law
-from brwsim.process.laws import LAWS
+from brwsim.process import PROCESSES
+from brwsim.process.base import Process
 
 
 def law_entries() -> list[tuple[str, str]]:
     """Name, then keys with their defaults and the first sentence about each law."""
-    return [(name, f"{_summary(law)} Keys: {_keys(law)}.") for name, law in LAWS.items()]
+    return [(name, f"{_summary(law)} Keys: {_keys(law)}.") for name, law in PROCESSES.items()]
 
 
-def _summary(law: type[Law]) -> str:
+def _summary(law: type[Process]) -> str:
     return inspect.getdoc(law).partition("\n\n")[0].replace("\n", " ").replace("``", "")  # type: ignore[union-attr]
 
 
-def _keys(law: type[Law]) -> str:
+def _keys(law: type[Process]) -> str:
     return ", ".join(map(_key, inspect.signature(law).parameters.values()))
 
 

@@ -48,7 +48,7 @@ def starting_threshold(mu: float, top_P: int) -> float:
 def _tables(spec: SweepSpec):  # type: ignore[no-untyped-def]
     from brwsim.kernels.tables import pack
 
-    return pack(spec.process.rows(), spec.process.mu)
+    return pack(spec.process.layout())
 
 
 def warm_up(spec: SweepSpec) -> None:

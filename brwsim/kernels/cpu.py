@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from brwsim.kernels.device.grow import BATCH, SLOT, best_first, frontier, frontier_capacity, prefix_sums
-from brwsim.kernels.device.laws import Tables
+from brwsim.kernels.device.grow import (
+    BATCH,
+    SLOT,
+    Tables,
+    best_first,
+    frontier,
+    frontier_capacity,
+    prefix_sums,
+)
 from brwsim.kernels.device.target import jit
 
 _THETA_STEP = 0.25
@@ -37,6 +44,7 @@ def grow_trees(
         np.empty(capacity),
         np.empty(capacity, np.uint64),
         np.empty(capacity),
+        np.empty(capacity),
         np.empty(capacity, np.int64),
         np.empty(capacity),
         np.empty(BATCH, SLOT),
@@ -63,6 +71,7 @@ def grow_trees_best_first(
             np.empty(capacity),
             np.empty(capacity, np.uint64),
             np.empty(capacity),
+            np.empty(capacity),
             np.empty(capacity, np.int64),
             np.empty(capacity),
             np.empty(capacity, np.int64),
@@ -76,19 +85,34 @@ def grow_trees_best_first(
 
 @jit
 def _grow_trees(
-    tables, seed, first_tree, grid, theta, weights, keys, node_terms, order, scratch, slots, sums, terms
+    tables,
+    seed,
+    first_tree,
+    grid,
+    theta,
+    weights,
+    keys,
+    states,
+    node_terms,
+    order,
+    scratch,
+    slots,
+    sums,
+    terms,
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
     for i in range(sums.shape[0]):
         tree = first_tree + np.uint64(i)
         floor = theta
-        size = frontier(tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch, slots)
+        size = frontier(
+            tables, seed, tree, limit, floor, weights, keys, states, node_terms, order, scratch, slots
+        )
         visited += size
         while size < limit:  # the same tree, further down
             floor *= _THETA_STEP
             size = frontier(
-                tables, seed, tree, limit, floor, weights, keys, node_terms, order, scratch, slots
+                tables, seed, tree, limit, floor, weights, keys, states, node_terms, order, scratch, slots
             )
             visited += size
         prefix_sums(weights, node_terms, order, grid, sums[i], terms[i])
@@ -104,6 +128,7 @@ def _grow_trees_best_first(
     theta,
     weights,
     keys,
+    states,
     node_terms,
     order,
     heap_weights,
@@ -119,7 +144,18 @@ def _grow_trees_best_first(
         size = 0
         while size < limit:
             size = best_first(
-                tables, seed, tree, limit, floor, weights, keys, node_terms, order, heap_weights, heap_nodes
+                tables,
+                seed,
+                tree,
+                limit,
+                floor,
+                weights,
+                keys,
+                states,
+                node_terms,
+                order,
+                heap_weights,
+                heap_nodes,
             )
             if size < 0:
                 return -1

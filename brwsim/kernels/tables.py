@@ -1,37 +1,137 @@
-"""From an offspring law's rows to the flat arrays the kernel body reads."""
+"""From a process's layout to the flat arrays the kernel body reads."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brwsim.kernels.device.laws import KIND_LOGITS, KIND_STICKS, KIND_TABLE, ROW, Tables
-from brwsim.process.base import KernelRow, Logits, Row, Sticks
+from brwsim.kernels.device import context as contexts
+from brwsim.kernels.device.grow import Tables
+from brwsim.kernels.device.laws import KIND_LOGITS, KIND_STICKS, KIND_TABLE, ROW
+from brwsim.process.base import (
+    Floats,
+    Gaussian,
+    KernelRow,
+    Layout,
+    Logits,
+    Moves,
+    Rotation,
+    Row,
+    State,
+    Sticks,
+)
+
+Ints = NDArray[np.int64]
 
 # Thinning Beta(1, b) into Beta(a, b) accepts about (1 + b)^-(a - 1) of the proposals; one half is
 # where two attempts cost as much as one by Cheng's method.
 _THINNING_LOG_COST = math.log(2.0)
 
 
-def pack(rows: list[tuple[float, KernelRow]], mu: float) -> Tables:
-    """Lay out weighted rows; ``mu`` is the expected entropy that the entropy terms are centred on."""
-    packed = np.zeros(len(rows), ROW)
-    packed["alias_prob"], packed["alias_row"] = alias_table(np.array([weight for weight, _ in rows]))
-    packed["mu"] = mu
-    shares: list[NDArray[np.float64]] = []
+def pack(layout: Layout) -> Tables:
+    """Lay out a process."""
+    rows, groups, shares = _pack_states(layout.states)
+    memory = layout.memory
+    empty = _empty()
+    if isinstance(memory, Moves):
+        empty.update(_pack_moves(memory, groups["phi"]))
+    elif isinstance(memory, Gaussian):
+        empty.update(
+            context=_context(
+                contexts.GAUSSIAN,
+                rho=memory.rho,
+                noise=math.sqrt(1.0 - memory.rho**2),
+                start=math.nan if memory.start is None else memory.start,
+            ),
+            levels=memory.levels,
+            polynomials=np.array([memory.phi, memory.expected_phi]),
+        )
+    elif isinstance(memory, Rotation):
+        start = math.nan if memory.start is None else memory.start
+        empty.update(context=_context(contexts.ROTATION, move=memory.move, start=start), levels=memory.levels)
+    return Tables(rows=rows, groups=groups, shares=shares, **empty)
+
+
+def _empty() -> dict[str, Any]:
+    """The arrays of a process without states."""
+    return {
+        "tokens": np.empty((2, 0), np.int32),
+        "nexts": np.empty(0, np.int64),
+        "context": _context(contexts.ALONE),
+        "codes": np.zeros(1, contexts.CODE),
+        "cumulative": np.empty(0),
+        "targets": np.empty(0, np.int64),
+        "levels": np.empty(0),
+        "polynomials": np.zeros((2, 1)),
+    }
+
+
+def _context(kind: int, **values: float) -> NDArray[np.void]:
+    packed = np.zeros(1, contexts.CONTEXT)
+    packed["kind"] = kind
+    for name, value in values.items():
+        packed[name] = value
+    return packed
+
+
+def _pack_states(states: list[State]) -> tuple[NDArray[np.void], NDArray[np.void], Floats]:
+    rows = np.zeros(sum(len(state.rows) for state in states), ROW)
+    groups = np.zeros(len(states), contexts.GROUP)
+    shares: list[Floats] = []
+    filled = 0
     offset = 0
-    for target, (_, row) in zip(packed, rows, strict=True):
-        if isinstance(row, Sticks):
-            _pack_sticks(target, row)
-        elif isinstance(row, Logits):
-            target["kind"], target["sigma"], target["vocab"] = KIND_LOGITS, row.sigma, row.vocab
-        else:
-            _pack_table(target, row, offset)
-            shares.append(row.probs)
-            offset += row.probs.size
-    return Tables(packed, np.concatenate(shares) if shares else np.empty(0))
+    for group, state in zip(groups, states, strict=True):
+        count = len(state.rows)
+        group["first_row"], group["row_count"] = filled, count
+        group["entropy"], group["phi"] = state.entropy, state.phi
+        own = rows[filled : filled + count]
+        own["alias_prob"], alias = alias_table(np.array([weight for weight, _ in state.rows]))
+        own["alias_row"] = alias + filled
+        for target, (_, row) in zip(own, state.rows, strict=True):
+            offset += _pack_row(target, row, offset, shares)
+        filled += count
+    return rows, groups, np.concatenate(shares) if shares else np.empty(0)
+
+
+def _pack_row(target: np.void, row: KernelRow, offset: int, shares: list[Floats]) -> int:
+    """Fill in one row; returns how many shares it added."""
+    if isinstance(row, Sticks):
+        _pack_sticks(target, row)
+        return 0
+    if isinstance(row, Logits):
+        target["kind"], target["sigma"], target["vocab"] = KIND_LOGITS, row.sigma, row.vocab
+        return 0
+    _pack_table(target, row, offset)
+    shares.append(row.probs)
+    return row.probs.size
+
+
+def _pack_moves(memory: Moves, phi: Floats) -> dict[str, Any]:
+    """Every (state, rank class) and the start as a code: a slice of targets with cumulative probabilities."""
+    from scipy import sparse
+
+    classes = len(memory.matrices)
+    size = memory.start.size
+    matrices = [sparse.csr_array(matrix) for matrix in memory.matrices]
+    laws = [matrices[rank][[state], :].tocoo() for state in range(size) for rank in range(classes)]
+    choices = [(law.coords[1], law.data) for law in laws] + [
+        (np.flatnonzero(memory.start), memory.start[memory.start > 0])
+    ]
+    codes = np.zeros(len(choices), contexts.CODE)
+    offset = 0
+    for code, (targets, probs) in zip(codes, choices, strict=True):
+        code["start"], code["stop"] = offset, offset + targets.size
+        code["expected_phi"] = probs @ phi[targets]
+        offset += targets.size
+    return {
+        "context": _context(contexts.MARKOV, rank_classes=classes, root_code=size * classes),
+        "codes": codes,
+        "cumulative": np.concatenate([np.cumsum(probs) for _, probs in choices]),
+        "targets": np.concatenate([targets for targets, _ in choices]).astype(np.int64),
+    }
 
 
 def alias_table(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -47,10 +47,72 @@ class Logits:
 KernelRow = Sticks | Row | Logits
 
 
-class Law(ABC):
-    """An offspring law: the random acceptance probabilities of one node's children.
+@dataclass(frozen=True, eq=False)
+class State:
+    """A state of a process: weighted rows to draw a node's children from, and what the states are worth.
 
-    Concrete laws are frozen dataclasses whose fields are the keys of ``--dist NAME:key=value,...``.
+    ``entropy`` is the expected entropy of a node in this state (nats). ``phi`` solves Poisson's equation:
+    how much entropy a path from here has in store beyond the average.
+    """
+
+    rows: list[tuple[float, KernelRow]]
+    entropy: float
+    phi: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """No memory: every node is in the one state there is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """A Markov chain: ``matrices[r]`` moves from a state to that of the child of rank r + 1 (the last, of all further).
+
+    ``start`` is the law of the root's state.
+    """
+
+    matrices: list[Any]  # (S, S) arrays or sparse matrices
+    start: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """A stationary AR(1) value of mean 0 and variance 1, cut into states at increasing ``levels``.
+
+    phi is a polynomial of the value, and so is its expectation a step ahead; highest power first.
+    ``start`` None means stationary.
+    """
+
+    rho: float
+    levels: Floats
+    phi: Floats
+    expected_phi: Floats
+    start: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """A point on a circle of length 1, moved by ``move`` at every level, cut into states at ``levels``."""
+
+    move: float
+    levels: Floats
+    start: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A process as a kernel grows it: its states, and how a child's state follows from its parent's."""
+
+    states: list[State]
+    memory: Alone | Moves | Gaussian | Rotation
+
+
+class Process(ABC):
+    """A random token tree, with the moments that theory needs.
+
+    Concrete processes are frozen dataclasses; the parameters of their constructors are the keys of
+    ``--dist NAME:key=value,...``.
     """
 
     name: ClassVar[str]
@@ -58,12 +120,12 @@ class Law(ABC):
     @property
     @abstractmethod
     def mu(self) -> float:
-        """Expected entropy, E[-sum p ln p], in nats."""
+        """Expected entropy of a node of the spine, in nats: the entropy rate."""
 
     @property
     @abstractmethod
     def mu2(self) -> float:
-        """Expected second log-moment, E[sum p ln^2 p], in nats squared."""
+        """Expected second log-moment of a node of the spine, E[sum p ln^2 p], in nats squared."""
 
     @property
     @abstractmethod
@@ -71,8 +133,47 @@ class Law(ABC):
         """Number of children of a node; None when infinite."""
 
     @abstractmethod
+    def layout(self) -> Any:
+        """What a kernel needs to grow the process's trees."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What bounds may ask for (brwsim.theory.facts); None for what is unknown or infinite."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the tree is not random at all."""
+        return False
+
+    def surrogate(self) -> Process:
+        """The i.i.d. process with the same laws in the same proportions along the spine."""
+        return self
+
+    def starts(self) -> dict[str, Process]:
+        """The process from some of its states, by a label; empty where there is nothing to start from."""
+        return {}
+
+    def to_spec(self) -> dict[str, Any]:
+        """The process as canonical JSON-ready data; ``process_from_spec`` reads it back."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
+        return {"name": self.name, **{key: value for key, value in fields.items() if value is not None}}
+
+    @classmethod
+    def from_spec(cls, keys: Mapping[str, Any]) -> Any:
+        """Build from the keys (without ``name``); raises InvalidInput on a bad one."""
+        return cls(**keys)
+
+
+class Law(Process):
+    """An offspring law: the random probabilities of one node's children; alone, the i.i.d. process."""
+
+    @abstractmethod
     def rows(self) -> list[tuple[float, KernelRow]]:
         """The law as a mixture of rows a kernel can draw, with weights that sum to 1."""
+
+    def layout(self) -> Layout:
+        """One state, no memory."""
+        return Layout([State(self.rows(), self.mu)], Alone())
 
     @property
     def is_fixed(self) -> bool:
@@ -88,7 +189,7 @@ class Law(ABC):
         return None
 
     def facts(self) -> dict[str, Any]:
-        """What bounds may ask for: ``mu``, ``mu2``, ``vocab``, ``step_cdf`` (None when unknown or infinite).
+        """``mu``, ``mu2``, ``vocab`` and ``step_cdf``.
 
         All None for a law of entropy 0, whose tree is a chain: no bound but the trivial E[X] = P applies.
         """
@@ -101,13 +202,3 @@ class Law(ABC):
             "vocab": self.vocab,
             "step_cdf": self.step_cdf if has_step_law else None,
         }
-
-    def to_spec(self) -> dict[str, Any]:
-        """The law as canonical JSON-ready data; ``process_from_spec`` reads it back."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
-        return {"name": self.name, **{key: value for key, value in fields.items() if value is not None}}
-
-    @classmethod
-    def from_spec(cls, keys: Mapping[str, Any]) -> Law:
-        """Build the law from its keys (without ``name``); raises InvalidInput on a bad one."""
-        return cls(**keys)

@@ -125,8 +125,10 @@ def _figure(result: Result, bounds: list[Bound]) -> Figure:
     labels = []
     for bound in bounds:
         curve = informative(bound, values[bound.name], result.P)[shown]
-        colour = _COLOURS[list(BOUNDS).index(bound.name) % len(_COLOURS)]
-        axes.plot(P, curve, linestyle=_LINES[bound.kind], color=colour, linewidth=1.3, zorder=3)
+        colour = _COLOURS[list(BOUNDS).index(bound.name.removesuffix("_markov")) % len(_COLOURS)]
+        axes.plot(
+            P, curve, linestyle=_LINES[bound.kind.removeprefix("iid-")], color=colour, linewidth=1.3, zorder=3
+        )
         if np.isfinite(curve[-1]):
             labels.append((float(curve[-1]), f"{bound.name} ({bound.kind})", colour))
     labels.append((float(result.mean[-1]), _draw_mean(axes, result, shown), "black"))

@@ -21,8 +21,10 @@ Floats = NDArray[np.float64]
 ROWS = 13
 """About how many P a table shows."""
 
-_KINDS = ("upper", "lower", "estimate")
+_KINDS = ("upper", "lower", "estimate", "iid-upper", "iid-lower", "iid-estimate")
 _LEGEND = "upper, lower: proved bounds of E[X]; estimate: not a bound; -: trivial or outside its domain"
+_IID_LEGEND = "iid-...: what the formula says of independent laws with the same moments, proved nothing here"
+_LEFT_OUT = ("iid-lower",)  # of the table of a process with context, which has no room for them
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
@@ -130,7 +132,7 @@ def _short(value: Any) -> str:
 
 def informative(bound: Bound, values: Any, P: Any) -> Any:
     """Values of a bound with NaN where they say no more than 1 <= E[X] <= P."""
-    trivial = {"upper": values >= P, "lower": values <= 1.0}.get(bound.kind)
+    trivial = {"upper": values >= P, "lower": values <= 1.0}.get(bound.kind.removeprefix("iid-"))
     return values if trivial is None else np.where(trivial, np.nan, values)
 
 
@@ -138,7 +140,7 @@ def result_table(result: Result) -> str:
     """The table of a sweep: E[X] and the bounds at a few P, then moments and how it was computed."""
     shown = few(result.P)
     values = result.bounds_in_domain()
-    bounds = sorted(result.bound_objects, key=lambda bound: _KINDS.index(bound.kind))
+    bounds = [bound for bound in by_kind(result.bound_objects) if bound.kind not in _LEFT_OUT]
     columns = [informative(bound, values[bound.name], result.P) for bound in bounds]
     rows = [
         [
@@ -151,7 +153,14 @@ def result_table(result: Result) -> str:
     table = format_table(["P", "E[X]", "stderr", *map(_heading, bounds)], rows)
     title = f"E[X], expected tokens per verifier call, of {process_name(result)}"
     legend = [_LEGEND] if bounds else []
+    if any(bound.kind.startswith("iid-") for bound in bounds):
+        legend.append(_IID_LEGEND)
     return "\n".join([title, "", table, *legend, _of_all(shown, result.P), "", _footer(result)])
+
+
+def by_kind(bounds: Sequence[Bound]) -> list[Bound]:
+    """Proved bounds first."""
+    return sorted(bounds, key=lambda bound: _KINDS.index(bound.kind))
 
 
 def _heading(bound: Bound) -> str:
@@ -211,7 +220,7 @@ class BoundTable:
     @property
     def bounds(self) -> list[Bound]:
         """The bounds, those above first."""
-        return sorted(available(self.facts), key=lambda bound: _KINDS.index(bound.kind))
+        return by_kind(available(self.facts))
 
     def values(self) -> dict[str, Floats]:
         """Each bound's values at ``P``, NaN outside its domain."""

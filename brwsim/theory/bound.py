@@ -57,7 +57,7 @@ class Bound:
     _value: Callable[..., Floats] = field(repr=False, compare=False)
     _domain_start: Callable[..., float] = field(repr=False, compare=False)
     assumes_iid: bool = True
-    _usable: Callable[..., bool] = field(default=lambda *_facts: True, repr=False, compare=False)
+    _usable: Callable[..., bool] | None = field(default=None, repr=False, compare=False)
 
     @overload
     def __call__(
@@ -148,7 +148,7 @@ class Bound:
 
     def is_usable(self, facts: Mapping[str, Any]) -> bool:
         """Whether needed facts that are all known say enough, such as a chain with its step laws."""
-        return self._usable(*(facts[name] for name in self.needs))
+        return self._usable is None or self._usable(*(CHECKS[name](facts[name]) for name in self.needs))
 
     def as_iid_formula(self) -> Bound:
         """The same formula for a process with context, where nothing is proved: kind ``iid-...``, not rigorous."""

@@ -182,7 +182,7 @@ def leaf_count_value(P: Floats, facts: MarkovFacts, vocab: int) -> Floats:
     leaves = np.log1p(P * (vocab - 1))
     value = (leaves + facts.phi.max() - facts.phi_start) / facts.mu
     least = float(facts.h.min())
-    return np.minimum(value, leaves / least) if least > 0 else value
+    return np.asarray(np.minimum(value, leaves / least) if least > 0 else value)
 
 
 def lambert_value(P: Floats, facts: MarkovFacts) -> Floats:

@@ -1,16 +1,13 @@
 r"""Are positions of a trace independent, as the i.i.d. model of the tree says? And what if they are not?
 
 Deviations :math:`e` are from the mean over all traces: texts that differ as a whole count as dependence, as
-they do for E[X]. With :math:`N_l` pairs :math:`(e, e')` at lag l, within traces (in a tree: a node and its
-l-th ancestor),
+they do for E[X]. Standard errors (:mod:`brwsim.traces.stderr`) are clustered by trace, or Newey-West along it
+with few traces.
 
-.. math:: r_l = \sum e e' / \sum (e^2 + e'^2)/2
-
-lies in [-1, 1]. Standard errors are of the linearised ratio, by :mod:`brwsim.traces.stderr`: clustered by
-trace, or Newey-West along it with few traces.
+- *Autocorrelation* :math:`r_l` at lag l, over the :math:`N_l` pairs (:mod:`brwsim.traces.correlations`).
 
 - *Portmanteau*: :math:`Q = \frac{n+2}{n} \sum_l N_l r_l^2`, chi-squared with L degrees of freedom for n
-  independent values; with one trace it is that of Ljung and Box (Biometrika 65, 1978).
+  independent values; with one trace it is that of Ljung and Box (Biometrika 65, 1978), but for terms of order 1/n.
 - *Mutual information* with the previous value: both in quantile classes, plug-in with the Miller-Madow
   correction; significance by shuffling all values, which is the i.i.d. hypothesis itself.
 - *Copula*: lag-one correlation of normal scores (ranks sent to normal quantiles): rho of an AR(1) Gaussian
@@ -35,6 +32,17 @@ import numpy as np
 
 from brwsim.errors import InvalidInput
 from brwsim.traces.contexts import Floats, Integers
+from brwsim.traces.correlations import (
+    Copula,
+    Depth,
+    Lag,
+    Portmanteau,
+    autocorrelation,
+    depth_correlations,
+    gaussian_copula,
+    is_constant,
+    portmanteau,
+)
 from brwsim.traces.regimes import MIN_POSITIONS, MarkovFit, fit_markov
 from brwsim.traces.series import MIN_PAIRS, Series, quantile_bins
 from brwsim.traces.stderr import standard_errors
@@ -47,25 +55,6 @@ LAGS = 20
 _PERMUTATIONS = 200
 _CLASSES = 8
 _SEED = 20251211  # of the shuffles: the same file gives the same report
-
-
-@dataclass(frozen=True)
-class Lag:
-    """Autocorrelation at one lag; ``stderr`` is nan when unknown."""
-
-    lag: int
-    pairs: int
-    value: float
-    stderr: float
-
-
-@dataclass(frozen=True)
-class Portmanteau:
-    """Ljung-Box statistic of the first ``dof`` lags, and its probability under independence."""
-
-    statistic: float
-    dof: int
-    p_value: float
 
 
 @dataclass(frozen=True)
@@ -84,26 +73,6 @@ class Information:
     null_std: float
     p_value: float
     classes: int
-
-
-@dataclass(frozen=True)
-class Copula:
-    """AR(1) Gaussian copula: ``rho``, and the correlation of normal scores two apart (rho^2 if AR(1))."""
-
-    rho: float
-    stderr: float
-    lag_two: float
-    lag_two_stderr: float
-
-
-@dataclass(frozen=True)
-class Depth:
-    """Correlation of parents and children, for children at one depth."""
-
-    depth: int
-    pairs: int
-    correlation: float
-    stderr: float
 
 
 @dataclass(frozen=True)
@@ -202,9 +171,11 @@ def dependence(
         raise InvalidInput(f"{source} is constant, {series.values[0]:g}: there is nothing to correlate.")
     errors = standard_errors(series.trace)
     found = autocorrelation(series, lags)
-    fit = None
+    fit = change = None
     if series.depth is None and len(series) >= MIN_POSITIONS:
         fit = fit_markov(series, found[0].value)
+    if fit and entropy:
+        change = Change(fit.change, fit.change_stderr, *covariance_change(series, len(found)), len(found))
     return Dependence(
         source=source,
         traces=series.traces,
@@ -217,35 +188,9 @@ def dependence(
         copula=gaussian_copula(series),
         markov=fit,
         depths=depth_correlations(series),
-        predicted_change=_change(series, fit, found[-1].lag) if entropy and fit else None,
+        predicted_change=change,
         stderr_method=errors.method,
     )
-
-
-def is_constant(values: Floats) -> bool:
-    """Whether values differ by no more than rounding."""
-    return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
-
-
-def autocorrelation(series: Series, lags: int) -> tuple[Lag, ...]:
-    """Autocorrelation at lags 1, 2, ..., as long as there are 20 pairs."""
-    deviations = series.values - series.values.mean()
-    found = []
-    for lag, earlier, later in series.lagged(lags):
-        if later.size < MIN_PAIRS:
-            break
-        value, error = _correlation(deviations[earlier], deviations[later], series.trace[later])
-        found.append(Lag(lag, int(later.size), value, error))
-    return tuple(found)
-
-
-def portmanteau(lags: tuple[Lag, ...], positions: int) -> Portmanteau:
-    """Ljung-Box over all pairs of all traces."""
-    from scipy.special import gammaincc
-
-    total = sum(lag.pairs * lag.value**2 for lag in lags)
-    statistic = (positions + 2.0) / positions * total
-    return Portmanteau(statistic, len(lags), float(gammaincc(len(lags) / 2.0, statistic / 2.0)))
 
 
 def mutual_information(series: Series, permutations: int = _PERMUTATIONS) -> Information:
@@ -258,17 +203,17 @@ def mutual_information(series: Series, permutations: int = _PERMUTATIONS) -> Inf
     joint, ratio = _joint(codes[earlier], codes[later], size)
     score = ratio[codes[earlier], codes[later]]
     plug_in = float(score.mean())
-    occupied = np.count_nonzero(joint) - np.count_nonzero(joint.sum(0)) - np.count_nonzero(joint.sum(1)) + 1
+    cells, rows, columns = (int(np.count_nonzero(c)) for c in (joint, joint.sum(axis=1), joint.sum(axis=0)))
     rng = np.random.default_rng(_SEED)
     null = np.empty(permutations)
     for i in range(permutations):
         shuffled = rng.permutation(codes)
-        table_of, ratio = _joint(shuffled[earlier], shuffled[later], size)
-        null[i] = (table_of * ratio).sum() / later.size
+        counts, ratio = _joint(shuffled[earlier], shuffled[later], size)
+        null[i] = (counts * ratio).sum() / later.size
     # sums in another order differ by rounding
     reached = int(np.count_nonzero(null >= plug_in * (1.0 - 1e-12)))
     return Information(
-        nats=plug_in - occupied / (2.0 * later.size),
+        nats=plug_in - (cells - rows - columns + 1) / (2.0 * later.size),
         stderr=standard_errors(series.trace[later]).of_mean(score),
         plug_in=plug_in,
         null_mean=float(null.mean()),
@@ -276,47 +221,6 @@ def mutual_information(series: Series, permutations: int = _PERMUTATIONS) -> Inf
         p_value=(1.0 + reached) / (1.0 + permutations),
         classes=size,
     )
-
-
-def gaussian_copula(series: Series) -> Copula:
-    """Correlation of normal scores one and two steps apart."""
-    from scipy.special import ndtri
-
-    _, codes, counts = np.unique(series.values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2.0
-    scores = np.asarray(ndtri((ranks - 0.5) / len(series)))[codes.reshape(-1)]
-    found = autocorrelation(Series(scores, series.trace, series.previous), 2)
-    two = found[1] if len(found) > 1 else Lag(2, 0, math.nan, math.nan)
-    return Copula(found[0].value, found[0].stderr, two.value, two.stderr)
-
-
-def depth_correlations(series: Series) -> tuple[Depth, ...]:
-    """Pearson's correlation of parent and child at every depth with 20 pairs or more."""
-    if series.depth is None:
-        return ()
-    found = []
-    for depth in range(1, int(series.depth.max()) + 1):
-        later = np.flatnonzero(series.depth == depth)
-        parents, children = series.values[series.previous[later]], series.values[later]
-        if later.size < MIN_PAIRS or is_constant(parents) or is_constant(children):
-            continue
-        value, error = _correlation(_standard(parents), _standard(children), series.trace[later])
-        found.append(Depth(depth, int(later.size), value, error))
-    return tuple(found)
-
-
-def _standard(values: Floats) -> Floats:
-    deviations = values - values.mean()
-    return np.asarray(deviations / deviations.std())
-
-
-def _correlation(one: Floats, other: Floats, trace: Integers) -> tuple[float, float]:
-    products, squares = one * other, (one * one + other * other) / 2.0
-    scale = float(squares.mean())
-    if scale == 0.0:
-        return 0.0, math.nan
-    value = float(products.mean()) / scale
-    return value, standard_errors(trace).of_mean((products - value * squares) / scale)
 
 
 def _joint(one: Integers, other: Integers, size: int) -> tuple[Integers, Floats]:
@@ -327,8 +231,8 @@ def _joint(one: Integers, other: Integers, size: int) -> tuple[Integers, Floats]
     return counts, np.log(np.where(there, counts, 1.0) / np.where(there, expected, 1.0))
 
 
-def _change(series: Series, fit: MarkovFit, lags: int) -> Change:
-    """The regimes' prediction, and the sum of covariances with its standard error."""
+def covariance_change(series: Series, lags: int) -> tuple[float, float]:
+    """Sum of the first ``lags`` autocovariances over the squared mean, and its standard error."""
     errors = standard_errors(series.trace)
     mu = float(series.values.mean())
     deviations = series.values - mu
@@ -336,10 +240,9 @@ def _change(series: Series, fit: MarkovFit, lags: int) -> Change:
     for _, earlier, later in series.lagged(lags):
         influence[later] += deviations[earlier] * deviations[later] * (len(series) / later.size)
     influence = influence / mu**2
-    covariance = float(influence.mean())
-    error = errors.of_mean(influence - 2.0 * covariance * deviations / mu)
-    covariance += lags * errors.of_mean(series.values) ** 2 / mu**2
-    return Change(fit.change, fit.change_stderr, covariance, error, lags)
+    value = float(influence.mean())
+    error = errors.of_mean(influence - 2.0 * value * deviations / mu)
+    return value + lags * errors.of_mean(series.values) ** 2 / mu**2, error
 
 
 def dependence_tables(reports: list[Dependence]) -> str:
@@ -378,7 +281,7 @@ def _regimes(fit: MarkovFit, change: Change | None) -> list[str]:
     return [
         " / ".join(map(number, fit.means)),
         " / ".join(map(number, fit.stay)),
-        with_error(fit.eigenvalue, fit.eigenvalue_stderr),
+        with_error(fit.eigenvalue, fit.eigenvalue_stderr) + ("" if fit.converged else " (not converged)"),
         with_error(change.markov, change.markov_stderr) if change else "-",
         with_error(change.covariance, change.covariance_stderr) if change else "-",
     ]

@@ -1,4 +1,8 @@
-"""The profile of real model output: mu and mu2 per file and pooled (the paper's Table 1)."""
+"""The profile of real model output: mu and mu2 per file and pooled (the paper's Table 1), and dependence.
+
+Files of log-probabilities give entropies and, where responses are long enough, tests of their independence;
+files of acceptance lengths give their statistics (:mod:`brwsim.traces.acceptance`).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,27 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from brwsim.errors import InvalidInput
-from brwsim.traces.contexts import Floats, Integers
+from brwsim.traces.acceptance import (
+    Acceptance,
+    acceptance,
+    acceptance_tables,
+    holds_acceptance,
+    read_acceptance,
+)
+from brwsim.traces.contexts import Contexts, Floats, Integers
+from brwsim.traces.correlations import is_constant
+from brwsim.traces.dependence import MIN_LENGTH, Dependence, dependence, dependence_tables
 from brwsim.traces.entropy import EntropyBounds, check_vocab_size, entropy_bounds
 from brwsim.traces.readers import read_contexts
+from brwsim.traces.series import MIN_PAIRS, make_series, read_parents
 from brwsim.traces.stderr import StandardErrors, standard_errors
+from brwsim.traces.text import finite, number, short, table, with_error
 
 
 @dataclass(frozen=True)
@@ -29,10 +45,10 @@ class Range:
     def to_dict(self) -> dict[str, float | None]:
         """JSON-ready: None where a value is infinite or unknown."""
         return {
-            "lower": _json(self.lower),
-            "lower_stderr": _json(self.lower_stderr),
-            "upper": _json(self.upper),
-            "upper_stderr": _json(self.upper_stderr),
+            "lower": finite(self.lower),
+            "lower_stderr": finite(self.lower_stderr),
+            "upper": finite(self.upper),
+            "upper_stderr": finite(self.upper_stderr),
         }
 
 
@@ -59,6 +75,9 @@ class Summary:
         How the standard errors allow for correlation along a response.
     skipped : int
         Failed requests left out.
+    dependence : Dependence or None
+        Tests of independence of the entropies (of the least that the listed probabilities allow). None where
+        the longest response has fewer than 20 contexts or all entropies are equal, and for all files pooled.
     """
 
     source: str
@@ -71,6 +90,7 @@ class Summary:
     unbounded: int
     stderr_method: str
     skipped: int
+    dependence: Dependence | None = None
 
     @property
     def inverse_mu(self) -> tuple[float, float]:
@@ -96,35 +116,59 @@ class Summary:
             "covered": self.covered,
             "mu": self.mu.to_dict(),
             "mu2": self.mu2.to_dict(),
-            "inverse_mu": {"lower": _json(self.inverse_mu[0]), "upper": _json(self.inverse_mu[1])},
+            "inverse_mu": {"lower": finite(self.inverse_mu[0]), "upper": finite(self.inverse_mu[1])},
             "theorem1_slope": {
-                "lower": _json(self.theorem1_slope[0]),
-                "upper": _json(self.theorem1_slope[1]),
+                "lower": finite(self.theorem1_slope[0]),
+                "upper": finite(self.theorem1_slope[1]),
             },
             "unbounded": self.unbounded,
             "stderr_method": self.stderr_method,
             "skipped": self.skipped,
+            "dependence": self.dependence.to_dict() if self.dependence else None,
         }
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Summaries per file and of all files together; ``str()`` is a table."""
+    """Summaries per file of log-probabilities and of all together, and acceptance lengths; ``str()`` is a table.
+
+    Attributes
+    ----------
+    files : tuple of Summary
+        Files of log-probabilities.
+    pooled : Summary or None
+        All of them together; None when there is none.
+    vocab_size : int or None
+    acceptance : tuple of Acceptance
+        One for each drafter of each file of acceptance lengths.
+    """
 
     files: tuple[Summary, ...]
-    pooled: Summary
+    pooled: Summary | None
     vocab_size: int | None
+    acceptance: tuple[Acceptance, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as JSON-ready data; None where a value is infinite or unknown."""
         return {
             "vocab_size": self.vocab_size,
             "files": [summary.to_dict() for summary in self.files],
-            "pooled": self.pooled.to_dict(),
+            "pooled": self.pooled.to_dict() if self.pooled else None,
+            "acceptance": [report.to_dict() for report in self.acceptance],
         }
 
     def __str__(self) -> str:
-        shown = self.files if len(self.files) == 1 else (*self.files, self.pooled)
+        parts = self._entropies(self.pooled) if self.pooled else []
+        if self.acceptance:
+            parts.append(acceptance_tables(list(self.acceptance)))
+        tested = [summary.dependence for summary in self.files if summary.dependence]
+        tested += [report for drafter in self.acceptance for report in drafter.dependences]
+        if tested:
+            parts.append(dependence_tables(tested))
+        return "\n\n".join(parts)
+
+    def _entropies(self, pooled: Summary) -> list[str]:
+        shown = self.files if len(self.files) == 1 else (*self.files, pooled)
         header = ["file", "contexts", "responses", "k", "covered"]
         moments = [
             [*header, "mu lower", "mu upper", "mu2 lower", "mu2 upper"],
@@ -132,35 +176,36 @@ class Profile:
         ]
         slopes = [
             ["file", "1/mu lower", "upper", "(mu+mu2)/mu^2 lower", "upper"],
-            *([_short(s.source), *map(_number, (*s.inverse_mu, *s.theorem1_slope))] for s in shown),
+            *([short(s.source), *map(number, (*s.inverse_mu, *s.theorem1_slope))] for s in shown),
         ]
-        return "\n\n".join(["\n".join(_table(moments)), "\n".join(_table(slopes)), "\n".join(self._notes())])
+        return [table(moments), table(slopes), "\n".join(_notes(pooled))]
 
-    def _notes(self) -> list[str]:
-        pooled = self.pooled
-        notes = [
-            "mu in nats, mu2 in nats squared; lower and upper are the extremes that the listed tokens allow.",
-            f"Standard errors: {pooled.stderr_method}.",
-        ]
-        if pooled.unbounded:
-            notes.append(
-                f"{pooled.unbounded} of {pooled.contexts} contexts miss mass and the vocabulary size "
-                "is unknown, so the upper values are infinite: give --vocab-size."
-            )
-        if pooled.skipped:
-            notes.append(f"{pooled.skipped} failed requests were left out.")
-        return notes
+
+def _notes(pooled: Summary) -> list[str]:
+    notes = [
+        "mu in nats, mu2 in nats squared; lower and upper are the extremes that the listed tokens allow.",
+        f"Standard errors: {pooled.stderr_method}.",
+    ]
+    if pooled.unbounded:
+        notes.append(
+            f"{pooled.unbounded} of {pooled.contexts} contexts miss mass and the vocabulary size "
+            "is unknown, so the upper values are infinite: give --vocab-size."
+        )
+    if pooled.skipped:
+        notes.append(f"{pooled.skipped} failed requests were left out.")
+    return notes
 
 
 def profile(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], vocab_size: int | None = None
 ) -> Profile:
-    """Mean entropy and second log-moment of real model output.
+    """Mean entropy, second log-moment and dependence of real model output; acceptance lengths of drafters.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        Files that :func:`brwsim.traces.readers.read_contexts` reads.
+        Files that :func:`brwsim.traces.readers.read_contexts` reads, or
+        :func:`brwsim.traces.acceptance.read_acceptance`; the beginning of a file tells which.
     vocab_size : int, optional
         The model's vocabulary size; without it the upper values are infinite when mass is missing.
 
@@ -194,13 +239,30 @@ def profile(
     if not files:
         raise InvalidInput("There is no file to profile; give at least one.")
     parts: list[tuple[Summary, EntropyBounds, Integers]] = []
-    for path in files:
+    drafters: list[Acceptance] = []
+    for path in map(Path, files):
+        if holds_acceptance(path):
+            drafters += [acceptance(trace) for trace in read_acceptance(path)]
+            continue
         contexts = read_contexts(path)
         bounds = entropy_bounds(contexts.logprobs, vocab_size, contexts.source)
         k = (contexts.k, contexts.k)
-        summary = _summarise(contexts.source, bounds, contexts.trace, k, contexts.skipped)
+        tests = _tests(path, contexts, bounds.h_lower)
+        summary = _summarise(contexts.source, bounds, contexts.trace, k, contexts.skipped, tests)
         parts.append((summary, bounds, contexts.trace))
-    return Profile(tuple(summary for summary, _, _ in parts), _pool(parts), vocab_size)
+    pooled = _pool(parts) if parts else None
+    return Profile(tuple(summary for summary, _, _ in parts), pooled, vocab_size, tuple(drafters))
+
+
+def _tests(path: Path, contexts: Contexts, entropies: Floats) -> Dependence | None:
+    """Tests of independence, where there is enough to test."""
+    parent = read_parents(path, contexts)
+    series = make_series(entropies, contexts.trace, parent, contexts.source)
+    pairs = int(np.count_nonzero(series.previous >= 0))
+    long = parent is not None or series.longest >= MIN_LENGTH
+    if not long or pairs < MIN_PAIRS or is_constant(entropies):
+        return None
+    return dependence(series, source=contexts.source, entropy=True)
 
 
 def _pool(parts: Sequence[tuple[Summary, EntropyBounds, Integers]]) -> Summary:
@@ -221,7 +283,12 @@ def _pool(parts: Sequence[tuple[Summary, EntropyBounds, Integers]]) -> Summary:
 
 
 def _summarise(
-    source: str, bounds: EntropyBounds, trace: Integers, k: tuple[int, int], skipped: int
+    source: str,
+    bounds: EntropyBounds,
+    trace: Integers,
+    k: tuple[int, int],
+    skipped: int,
+    tests: Dependence | None = None,
 ) -> Summary:
     errors = standard_errors(trace)
     return Summary(
@@ -235,6 +302,7 @@ def _summarise(
         unbounded=int(np.count_nonzero(np.isinf(bounds.h_upper))),
         stderr_method=errors.method,
         skipped=skipped,
+        dependence=tests,
     )
 
 
@@ -254,14 +322,10 @@ def _slope(mu: float, mu2: float) -> float:
     return (mu + mu2) / mu**2
 
 
-def _json(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _about(summary: Summary) -> list[str]:
     low, high = summary.k
     return [
-        _short(summary.source),
+        short(summary.source),
         str(summary.contexts),
         str(summary.responses),
         str(low) if low == high else f"{low}-{high}",
@@ -270,30 +334,4 @@ def _about(summary: Summary) -> list[str]:
 
 
 def _cells(value: Range) -> list[str]:
-    return [_with_error(value.lower, value.lower_stderr), _with_error(value.upper, value.upper_stderr)]
-
-
-def _with_error(value: float, stderr: float) -> str:
-    if math.isinf(value):
-        return "inf"
-    return f"{value:.4f} ± {stderr:.4f}" if math.isfinite(stderr) else f"{value:.4f}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}"
-
-
-def _short(source: str, width: int = 44) -> str:
-    return source if len(source) <= width else "..." + source[3 - width :]
-
-
-def _table(cells: list[list[str]]) -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    return [with_error(value.lower, value.lower_stderr), with_error(value.upper, value.upper_stderr)]

@@ -7,8 +7,9 @@ along the trace tells them apart (a Gaussian mixture would take the skewness of 
 
 The fit is maximum likelihood by Baum-Welch (Rabiner, Proc. IEEE 77, 1989), sped up by SQUAREM (Varadhan and
 Roland, Scand. J. Stat. 35, 2008). Traces are cut into pieces of at most ``PIECE`` positions, taken as
-independent; that loses a little information at the cuts and biases nothing. Standard errors are a jackknife
-that leaves out a tenth of the traces (of the pieces, with fewer than ten traces) at a time.
+independent; that loses a little information at the cuts and biases nothing. Each starts stationary (free start
+probabilities would make regimes of the way responses begin). Standard errors are a jackknife that leaves out
+a tenth of the traces (of the pieces, with fewer than ten traces) at a time.
 
 Lags give the second eigenvalue :math:`\lambda = Q_{00} + Q_{11} - 1`: correlations fall as
 :math:`\lambda^l`. Where :math:`\lambda` is near 0 the states mean nothing (and the errors say so).
@@ -30,10 +31,11 @@ from brwsim.traces.series import Series, quantile_bins
 MIN_POSITIONS = 200
 PIECE = 128
 
-_MAX_POSITIONS = 1 << 17  # beyond, evenly spread pieces: errors are small enough
+_MAX_POSITIONS = 1 << 15  # beyond, evenly spread pieces: errors are small enough
 _CLASSES = 16
 _GROUPS = 10
-_CYCLES = 100
+_CYCLES = 60
+_CYCLES_LEFT_OUT = 15  # a replicate starts from the fit to all
 _TOLERANCE = 1e-3  # in log-likelihood, whose statistical uncertainty is of order one
 _LEAST = 1e-6
 
@@ -58,6 +60,8 @@ class MarkovFit:
         Log-likelihood per position above that of independent values, nats (never negative but for rounding;
         chance alone gives about the number of parameters over twice the positions).
     converged : bool
+        Whether the search ended, and those of the jackknife: with next to no dependence the likelihood is
+        flat, and it may not.
     """
 
     stay: tuple[float, float]
@@ -115,17 +119,22 @@ def fit_markov(series: Series, lag_one: float) -> MarkovFit:
     series : Series
         At least ``MIN_POSITIONS`` positions along traces (no trees).
     lag_one : float
-        Its autocorrelation at lag 1, whose sign is where the search starts.
+        Its autocorrelation at lag 1. The search starts at eigenvalue -0.5 where it is negative; else at 0.5
+        and at 0.95, for slow regimes, and the likelier fit is taken.
     """
     pieces = _cut(series)
-    model, converged, likelihood = _maximise(pieces, _guess(pieces, -0.5 if lag_one < 0.0 else 0.5))
+    starts = (-0.5,) if lag_one < 0.0 else (0.5, 0.95)
+    tries = [_maximise(pieces, _guess(pieces, start), _CYCLES) for start in starts]
+    model, converged, likelihood = max(tries, key=lambda found: found[2])
     counts = np.bincount(pieces.codes[pieces.real]).astype(np.float64)
     free = float((counts * np.log(counts / counts.sum())).sum())
     found = _describe(pieces, model)
     left_out = []
     for group in np.unique(pieces.group):
         rest = pieces.select(pieces.group != group)
-        left_out.append(_describe(rest, _maximise(rest, model)[0]))
+        other, settled, _ = _maximise(rest, model, _CYCLES_LEFT_OUT)
+        converged = converged and settled
+        left_out.append(_describe(rest, other))
     replicates = np.stack(left_out)
     groups = replicates.shape[0]
     spread = replicates - replicates.mean(axis=0)
@@ -165,20 +174,23 @@ class _Pieces:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """Rows of probabilities: ``start`` (1, 2), ``transition`` (2, 2), ``emission`` (2, classes)."""
+    """Rows of probabilities: ``transition`` (2, 2), ``emission`` (2, classes)."""
 
-    start: Floats
     transition: Floats
     emission: Floats
 
+    def start(self) -> Floats:
+        """Stationary probabilities, shape (2,)."""
+        leave = np.array([self.transition[1, 0], self.transition[0, 1]])
+        return np.asarray(leave / leave.sum())
+
     def flat(self) -> Floats:
-        return np.concatenate([self.start.ravel(), self.transition.ravel(), self.emission.ravel()])
+        return np.concatenate([self.transition.ravel(), self.emission.ravel()])
 
 
 def _model(flat: Floats) -> _Model:
     """The model of these numbers, each at least ``_LEAST`` before its row is made to sum to 1."""
-    parts = [flat[:2].reshape(1, 2), flat[2:6].reshape(2, 2), flat[6:].reshape(2, -1)]
-    floored = [np.maximum(part, _LEAST) for part in parts]
+    floored = [np.maximum(part.reshape(2, -1), _LEAST) for part in (flat[:4], flat[4:])]
     return _Model(*(part / part.sum(axis=1, keepdims=True) for part in floored))
 
 
@@ -217,13 +229,13 @@ def _guess(pieces: _Pieces, eigenvalue: float) -> _Model:
     emission = np.stack([shares * (1.0 - high), shares * high])
     stay, leave = (1.0 + eigenvalue) / 2.0, (1.0 - eigenvalue) / 2.0
     transition = np.array([[stay, leave], [leave, stay]])
-    return _Model(np.full((1, 2), 0.5), transition, emission / emission.sum(axis=1, keepdims=True))
+    return _Model(transition, emission / emission.sum(axis=1, keepdims=True))
 
 
-def _maximise(pieces: _Pieces, model: _Model) -> tuple[_Model, bool, float]:
+def _maximise(pieces: _Pieces, model: _Model, cycles: int) -> tuple[_Model, bool, float]:
     """(model, whether it converged, log-likelihood)."""
     before = -math.inf
-    for _ in range(_CYCLES):
+    for _ in range(cycles):
         one, now = _step(pieces, model)
         if now - before < _TOLERANCE:
             return one, True, now
@@ -246,13 +258,31 @@ def _step(pieces: _Pieces, model: _Model) -> tuple[_Model, float]:
     """One step of Baum-Welch, and the log-likelihood of the model it starts from."""
     forward, backward, seen, likelihood = _pass(pieces, model)
     state: Floats = forward * backward
-    into = pieces.real[1:, :, None]
-    moves: Floats = np.einsum("tpi,tpj->ij", forward[:-1], np.where(into, seen[1:] * backward[1:], 0.0))
-    start = state[0].sum(axis=0)
+    after = seen[1:]
+    after *= backward[1:]
+    after *= pieces.real[1:, None, :]
+    moves: Floats = np.matmul(forward[:-1], after.transpose(0, 2, 1)).sum(axis=0)
     codes, classes = pieces.codes.ravel(), pieces.classes
-    emission = np.array([np.bincount(codes, state[:, :, s].ravel(), classes + 1)[:classes] for s in range(2)])
-    counts = (start[None], moves * model.transition, emission)
-    return _model(np.concatenate([_share(part) for part in counts])), likelihood
+    emission = np.array([np.bincount(codes, state[:, s].ravel(), classes + 1)[:classes] for s in range(2)])
+    transition = _transition(model.transition, moves * model.transition, state[0].sum(axis=1))
+    return _model(np.concatenate([transition.ravel(), _share(emission)])), likelihood
+
+
+def _transition(before: Floats, moves: Floats, starts: Floats) -> Floats:
+    r"""Transition matrix from expected moves, and from the states of the stationary starts.
+
+    With a the probability to leave a state, starts in the other one count as departures, and each start costs
+    :math:`-\ln(a + b)`, b the other state's. That is bounded below by its tangent at the last a + b, of slope
+    c, so that A ln a + B ln(1 - a) - c a is to be made largest: the smaller root of a quadratic.
+    """
+    slope = float(starts.sum() / (before[0, 1] + before[1, 0]))
+    leave = []
+    for s in range(2):
+        departures = float(moves[s, 1 - s] + starts[1 - s])
+        total = departures + float(moves[s, s]) + slope
+        root = math.sqrt(max(total**2 - 4.0 * slope * departures, 0.0))
+        leave.append(2.0 * departures / (total + root))
+    return np.array([[1.0 - leave[0], leave[0]], [leave[1], 1.0 - leave[1]]])
 
 
 def _share(counts: Floats) -> Floats:
@@ -262,30 +292,31 @@ def _share(counts: Floats) -> Floats:
 def _pass(pieces: _Pieces, model: _Model) -> tuple[Floats, Floats, Floats, float]:
     """Forward and backward probabilities, scaled so that their product is the posterior.
 
-    ``seen`` is the probability of what is seen over its scale, 1 where nothing is.
+    All of shape (steps, states, pieces). The third is the probability of what is seen over its scale, 1 where
+    nothing is; the last value is the log-likelihood.
     """
-    emission = np.vstack([model.emission.T, np.ones(2)])
-    seen = emission[pieces.codes]
+    emission = np.hstack([model.emission, np.ones((2, 1))])
+    seen = np.stack([emission[s][pieces.codes] for s in range(2)], axis=1)
     forward, scale = np.empty_like(seen), np.empty(pieces.codes.shape)
-    now = np.broadcast_to(model.start[0], seen.shape[1:])
+    onward = np.ascontiguousarray(model.transition.T)
+    now = model.start()[:, None]
     for t in range(seen.shape[0]):
         joint = now * seen[t]
-        scale[t] = joint[:, 0] + joint[:, 1]
-        forward[t] = joint / scale[t][:, None]
-        now = forward[t] @ model.transition
-    seen /= scale[:, :, None]
+        scale[t] = joint[0] + joint[1]
+        np.divide(joint, scale[t], out=forward[t])
+        now = onward @ forward[t]
+    seen /= scale[:, None, :]
     backward = np.ones_like(seen)
-    back = model.transition.T
     for t in range(seen.shape[0] - 2, -1, -1):
-        backward[t] = (seen[t + 1] * backward[t + 1]) @ back
+        np.matmul(model.transition, seen[t + 1] * backward[t + 1], out=backward[t])
     return forward, backward, seen, float(np.log(scale).sum())
 
 
 def _describe(pieces: _Pieces, model: _Model) -> Floats:
-    """Stay (2), weight of the high state, means (2), eigenvalue, change."""
+    """Probabilities to stay (2), weight of the high state, means (2), eigenvalue, change."""
     forward, backward, _, _ = _pass(pieces, model)
-    state = np.where(pieces.real[:, :, None], forward * backward, 0.0)
-    means = (state * pieces.values[:, :, None]).sum(axis=(0, 1)) / np.maximum(state.sum(axis=(0, 1)), 1e-300)
+    state = np.where(pieces.real[:, None, :], forward * backward, 0.0)
+    means = (state * pieces.values[:, None, :]).sum(axis=(0, 2)) / np.maximum(state.sum(axis=(0, 2)), 1e-300)
     transition = model.transition
     if means[0] > means[1]:
         means, transition = means[::-1], transition[::-1, ::-1]

@@ -6,10 +6,15 @@ import math
 from typing import Any
 
 
+def finite(value: float) -> float | None:
+    """The value, or None where it is infinite or unknown."""
+    return value if math.isfinite(value) else None
+
+
 def clean(value: Any) -> Any:
     """JSON-ready copy: None where a number is infinite or unknown, lists for tuples."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return finite(value)
     if isinstance(value, dict):
         return {key: clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -9,21 +9,17 @@ total (entropy so far). All weights are absolute, so that nothing is divided by 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .draws import beta_cheng, beta_near_one, beta_small, digamma
+from .draws import beta_cheng, beta_near_one, beta_small, digamma, normal
 from .philox import PURPOSE_LOGITS, PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
 from .target import inlined, jit
 
 KIND_STICKS = 0
 KIND_TABLE = 1
 KIND_LOGITS = 2
-
-_TWO_PI = 2.0 * math.pi
-
+KIND_BACKOFF = 3
 
 # One row of a law: what a kernel needs to draw a node's children.
 ROW = np.dtype(
@@ -35,34 +31,27 @@ ROW = np.dtype(
         ("thinning_limit", np.float64),  # sticks: beta_near_one up to this second parameter
         ("digamma", np.float64),  # sticks: psi(1 - discount)
         ("sigma", np.float64),  # logits
-        ("entropy", np.float64),  # table: the row's entropy
-        ("start", np.int64),  # table: the row's slice of ``shares``
+        ("entropy", np.float64),  # table and backoff: the row's entropy
+        ("start", np.int64),  # table and backoff: the row's slice of ``shares``
         ("stop", np.int64),
         ("tail_share", np.float64),  # table: ``tail_count`` more children of this share each
         ("tail_count", np.int64),
-        ("alias_prob", np.float64),  # Walker's alias table of the rows' weights
+        ("backoff", np.int64),  # backoff: the row of the shorter context, -1 for the empty one
+        ("scale", np.float64),  # backoff: its weight for tokens not listed here
+        ("alias_prob", np.float64),  # Walker's alias table of the weights within a group of rows
         ("alias_row", np.int64),
-        ("mu", np.float64),  # the whole law's expected entropy, the same in every row
     ],
     align=True,
 )
 
 
-class Tables(NamedTuple):
-    """A law laid out flat."""
-
-    rows: NDArray[np.void]  # of dtype ROW
-    shares: NDArray[np.float64]  # the table rows' probabilities, one row after the other
-
-
 @inlined
-def choose_row(rows, seed, tree, key):
-    """The row of the law a node draws its children from, picked by Walker's alias method."""
-    count = rows.shape[0]
-    index = 0
-    if count > 1:
+def choose_row(rows, group, seed, tree, key):
+    """The row a node draws its children from, picked in its group by Walker's alias method."""
+    index = group.first_row
+    if group.row_count > 1:
         u, v = two_uniforms(seed, tree, key, PURPOSE_ROW, 0)
-        index = int(u * count)
+        index += int(u * group.row_count)
         if v >= rows[index].alias_prob:
             index = rows[index].alias_row
     return index
@@ -78,42 +67,76 @@ def open_node(row, seed, tree, key, weight):
 
 
 @inlined
-def step(row, shares, seed, tree, key, weight, theta, mass, rank, draw, total):
+def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, rank, draw, total):
     """Look for one more child: (child's weight, mass, rank, draw, total, whether to look further).
 
     A weight below ``theta`` means that this step found none.
     """
+    row = rows[index]
     child = 0.0
     more = False
     if row.kind == KIND_STICKS:
         child, mass, rank, draw, total = _break_stick(row, seed, tree, key, mass, rank, draw, total)
         more = mass >= theta
     elif row.kind == KIND_LOGITS:
-        child = mass * math.exp(row.sigma * _normal(seed, tree, key, rank))
+        child = mass * math.exp(row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, rank))
         rank += 1
         more = rank < row.vocab
-    else:
+    elif row.kind == KIND_TABLE:
         length = row.stop - row.start
         child = weight * (shares[row.start + rank] if rank < length else row.tail_share)
         rank += 1
         more = child >= theta and rank < length + row.tail_count  # rows are sorted
+    else:
+        # ``draw`` counts contexts given up so far, ``mass`` is the weight times their scales
+        level = index
+        longer = index
+        for _ in range(draw):
+            longer = level
+            level = rows[level].backoff
+        if rank < rows[level].stop - rows[level].start:
+            entry = rows[level].start + rank
+            child = mass * shares[entry]
+            rank += 1
+            more = True
+            if child < theta:  # rows are sorted: on to the shorter context
+                rank = rows[level].stop - rows[level].start
+            elif draw > 0 and _is_listed(tokens[1], rows[longer].start, rows[longer].stop, tokens[0, entry]):
+                child = 0.0
+        else:
+            mass *= rows[level].scale
+            rank = 0
+            draw += 1
+            more = rows[level].backoff >= 0 and mass >= theta
     return child, mass, rank, draw, total, more
 
 
 @jit
 def close_node(row, weight, mass, rank, total):
-    """Weight times (entropy - mu) of a node, in expectation over the children not drawn."""
-    if row.kind == KIND_TABLE:
-        return weight * (row.entropy - row.mu)
+    """Weight times entropy of a node, in expectation over the children not drawn."""
+    if row.kind == KIND_TABLE or row.kind == KIND_BACKOFF:
+        return weight * row.entropy
     if row.kind == KIND_LOGITS:
-        return total - weight * row.mu
+        return total
     # total is -sum w_i ln w_i over the children drawn; what is left is a stick-breaking law of its
     # own, scaled by ``mass`` and independent of the past
-    term = total + weight * (math.log(weight) - row.mu)
+    term = total + weight * math.log(weight)
     if mass > 0.0:
         remaining = digamma(row.strength + rank * row.discount + 1.0) - row.digamma
         term += mass * (remaining - math.log(mass))
     return term
+
+
+@inlined
+def _is_listed(sorted_tokens, start, stop, token):
+    """Whether ``token`` is in an increasing slice."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if sorted_tokens[middle] < token:
+            start = middle + 1
+        else:
+            stop = middle
+    return start < sorted_tokens.shape[0] and sorted_tokens[start] == token
 
 
 @jit
@@ -148,7 +171,7 @@ def _logits_summary(row, seed, tree, key):
     mass = 0.0
     moment = 0.0
     for i in range(row.vocab):
-        x = row.sigma * _normal(seed, tree, key, i)
+        x = row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, i)
         if x > top:
             shrink = math.exp(top - x)
             mass *= shrink
@@ -159,13 +182,3 @@ def _logits_summary(row, seed, tree, key):
         moment += part * x
     log_total = top + math.log(mass)
     return log_total, log_total - moment / mass
-
-
-@jit
-def _normal(seed, tree, key, index):
-    """The node's standard normal number ``index``, by Box and Muller (1958), two to a Philox block."""
-    u, v = two_uniforms(seed, tree, key, PURPOSE_LOGITS, index >> 1)
-    radius = math.sqrt(-2.0 * math.log(u))
-    if index & 1:
-        return radius * math.sin(_TWO_PI * v)
-    return radius * math.cos(_TWO_PI * v)

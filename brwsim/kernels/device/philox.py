@@ -15,6 +15,7 @@ from .target import jit
 PURPOSE_STICKS = np.uint32(0)
 PURPOSE_ROW = np.uint32(1)
 PURPOSE_LOGITS = np.uint32(2)
+PURPOSE_STATE = np.uint32(3)
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)

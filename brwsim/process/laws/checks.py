@@ -40,13 +40,13 @@ def check_real(law: str, key: str, value: Any) -> float:
     return number + 0.0  # -0.0 becomes 0.0, so that equal laws have equal specs
 
 
-def check_vocab(law: str, value: Any, low: int, high: int) -> int:
-    """``value`` as a vocabulary size in ``low..high``, or InvalidInput."""
-    number = check_real(law, "vocab", value)
+def check_vocab(law: str, value: Any, low: int, high: int, key: str = "vocab") -> int:
+    """``value`` as a whole number (a vocabulary size) in ``low..high``, or InvalidInput."""
+    number = check_real(law, key, value)
     if not isinstance(value, Integral) and not number.is_integer():
-        raise InvalidInput(f"{law}: vocab must be a whole number, not {reprlib.repr(value)}.")
+        raise InvalidInput(f"{law}: {key} must be a whole number, not {reprlib.repr(value)}.")
     if not low <= number <= high:
-        raise InvalidInput(f"{law}: vocab must lie in {low}..{high}, got {reprlib.repr(value)}.")
+        raise InvalidInput(f"{law}: {key} must lie in {low}..{high}, got {reprlib.repr(value)}.")
     return int(value)
 
 
