@@ -58,7 +58,7 @@ class Stream:
 
 def beta(stream: Stream, a: float, b: float) -> tuple[float, float]:
     """(x, 1 - x) with x from Beta(a, b)."""
-    if a >= 1.0 and (a == 1.0 or b <= max(1.0, math.expm1(min(math.log(2.0) / (a - 1.0), 700.0)))):
+    if a >= 1.0 and (a == 1.0 or b <= max(1.0, math.expm1(min(2.0 / (a - 1.0), 700.0)))):
         return _thinned(stream, a, b)
     if a < 1.0 and b < 1.0:
         return _johnk(stream, a, b)

@@ -41,7 +41,7 @@ def starting_threshold(mu: float, top_P: int) -> float:
 
     About 1/(mu w) nodes weigh more than w; the margin makes a second, deeper pass rare.
     """
-    return 1.0 / (max(mu, 1e-3) * (top_P + 4.0 * math.sqrt(top_P) + 4.0))
+    return 1.0 / (max(mu, 1e-3) * (top_P + 2.0 * math.sqrt(top_P) + 2.0))
 
 
 @functools.lru_cache(maxsize=8)

@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from brwsim.kernels.device.grow import (
     BATCH,
-    SLOT,
     Tables,
     best_first,
     frontier,
     frontier_capacity,
     prefix_sums,
 )
+from brwsim.kernels.device.lanes import FLOAT_ROWS, INT_ROWS
 from brwsim.kernels.device.target import jit
 
-_THETA_STEP = 0.25
+_THETA_STEP = 0.5
 
 
 def grow_trees(
@@ -31,110 +31,81 @@ def grow_trees(
     nodes : int
         Nodes visited, for the record of the speed.
     """
-    sums = np.empty((count, grid.size))
-    terms = np.empty((count, grid.size))
-    limit = int(grid[-1])
-    capacity = frontier_capacity(limit)
-    nodes = _grow_trees(
+    sums, terms = np.empty((count, grid.size)), np.empty((count, grid.size))
+    capacity = frontier_capacity(int(grid[-1]))
+    visited = _grow_trees(
         tables,
         np.uint64(seed),
         np.uint64(first_tree),
         grid,
         theta,
-        np.empty(capacity),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity),
-        np.empty(capacity),
-        np.empty(capacity, np.int64),
-        np.empty(capacity),
-        np.empty(BATCH, SLOT),
+        _nodes(capacity),
+        np.empty((2, capacity)),
+        np.empty(capacity, np.int32),
+        np.empty((FLOAT_ROWS, BATCH)),
+        np.empty(BATCH, np.uint64),
+        np.empty((INT_ROWS, BATCH), np.int64),
         sums,
         terms,
     )
-    return sums, terms, int(nodes)
+    return sums, terms, int(visited)
 
 
 def grow_trees_best_first(
     tables: Tables, seed: int, first_tree: int, count: int, grid: NDArray[np.int64], theta: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """The same by the reference way, a heap; arrays grow until a tree fits."""
-    sums = np.empty((count, grid.size))
-    terms = np.empty((count, grid.size))
+    sums, terms = np.empty((count, grid.size)), np.empty((count, grid.size))
     capacity = 2 * int(grid[-1]) + 64
     while True:
-        nodes = _grow_trees_best_first(
+        visited = _grow_trees_best_first(
             tables,
             np.uint64(seed),
             np.uint64(first_tree),
             grid,
             theta,
-            np.empty(capacity),
-            np.empty(capacity, np.uint64),
-            np.empty(capacity),
-            np.empty(capacity),
-            np.empty(capacity, np.int64),
+            _nodes(capacity),
+            np.empty((2, capacity)),
             np.empty(capacity),
             np.empty(capacity, np.int64),
             sums,
             terms,
         )
-        if nodes >= 0:
-            return sums, terms, int(nodes)
+        if visited >= 0:
+            return sums, terms, int(visited)
         capacity *= 2
+
+
+def _nodes(
+    capacity: int,
+) -> tuple[NDArray[np.float64], NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+    """Weights, keys, states and terms of so many nodes."""
+    return np.empty(capacity), np.empty(capacity, np.uint64), np.empty(capacity), np.empty(capacity)
 
 
 @jit
 def _grow_trees(
-    tables,
-    seed,
-    first_tree,
-    grid,
-    theta,
-    weights,
-    keys,
-    states,
-    node_terms,
-    order,
-    scratch,
-    slots,
-    sums,
-    terms,
+    tables, seed, first_tree, grid, theta, nodes, best, counts, lanes, lane_keys, slots, sums, terms
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
     for i in range(sums.shape[0]):
         tree = first_tree + np.uint64(i)
         floor = theta
-        size = frontier(
-            tables, seed, tree, limit, floor, weights, keys, states, node_terms, order, scratch, slots
-        )
-        visited += size
-        while size < limit:  # the same tree, further down
-            floor *= _THETA_STEP
+        size = 0
+        while size < limit:  # when too few nodes are that heavy: the same tree, further down
             size = frontier(
-                tables, seed, tree, limit, floor, weights, keys, states, node_terms, order, scratch, slots
+                tables, seed, tree, limit, floor, nodes, best[0], best[1], counts, lanes, lane_keys, slots
             )
             visited += size
-        prefix_sums(weights, node_terms, order, grid, sums[i], terms[i])
+            floor *= _THETA_STEP
+        prefix_sums(best[0], best[1], grid, sums[i], terms[i])
     return visited
 
 
 @jit
 def _grow_trees_best_first(
-    tables,
-    seed,
-    first_tree,
-    grid,
-    theta,
-    weights,
-    keys,
-    states,
-    node_terms,
-    order,
-    heap_weights,
-    heap_nodes,
-    sums,
-    terms,
+    tables, seed, first_tree, grid, theta, nodes, best, heap_weights, heap_nodes, sums, terms
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
@@ -144,22 +115,11 @@ def _grow_trees_best_first(
         size = 0
         while size < limit:
             size = best_first(
-                tables,
-                seed,
-                tree,
-                limit,
-                floor,
-                weights,
-                keys,
-                states,
-                node_terms,
-                order,
-                heap_weights,
-                heap_nodes,
+                tables, seed, tree, limit, floor, nodes, best[0], best[1], heap_weights, heap_nodes
             )
             if size < 0:
                 return -1
             visited += size
             floor *= _THETA_STEP
-        prefix_sums(weights, node_terms, order, grid, sums[i], terms[i])
+        prefix_sums(best[0], best[1], grid, sums[i], terms[i])
     return visited

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .elementary import exp_of, log_of
 from .philox import two_uniforms
 from .target import jit
 
@@ -35,44 +36,50 @@ def digamma(x):
     series = 0.0
     for bernoulli in _DIGAMMA_SERIES:
         series = square * (bernoulli - series)
-    return math.log(x) - 0.5 * inverse - series - slope / product
+    return log_of(x) - 0.5 * inverse - series - slope / product
 
 
 @jit
 def normal(seed, tree, key, purpose, index):
     """The node's standard normal number ``index``, by Box and Muller (1958), two to a Philox block."""
     u, v = two_uniforms(seed, tree, key, purpose, index >> 1)
-    radius = math.sqrt(-2.0 * math.log(u))
+    radius = math.sqrt(-2.0 * log_of(u))
     if index & 1:
         return radius * math.sin(_TWO_PI * v)
     return radius * math.cos(_TWO_PI * v)
 
 
-# Each sampler makes one attempt from two uniforms and returns (accepted, x, 1 - x).
+# Each sampler makes one attempt from two uniforms and returns (accepted, x, 1 - x, ln(1 - x)).
 
 
 @jit
 def beta_near_one(u, v, a, b):
     """Beta(a, b) with a >= 1 by thinning Beta(1, b): few rejections while (1 + b)^(a - 1) is small."""
-    excess = a - 1.0
-    kept = math.exp(math.log(u) / b)
+    log_kept = log_of(u) / b
+    kept = exp_of(log_kept)
     x = 1.0 - kept
-    # x^excess >= 1 - excess (1 - x) / x settles most cases without another logarithm
+    return is_kept_in_thinning(v, x, kept, a - 1.0), x, kept, log_kept
+
+
+@jit
+def is_kept_in_thinning(v, x, kept, excess):
+    """Whether v <= x^excess; x^excess >= 1 - excess (1 - x) / x settles most cases without a logarithm."""
     accepted = v * x <= x - excess * kept
     if not accepted and x > 0.0:
-        accepted = math.log(v) <= excess * math.log(x)
-    return accepted, x, kept
+        accepted = log_of(v) <= excess * log_of(x)
+    return accepted
 
 
 @jit
 def beta_small(u, v, a, b):
     """Beta(a, b) for a, b <= 1 by Johnk's method (1964)."""
-    log_x = math.log(u) / a
-    log_y = math.log(v) / b
+    log_x = log_of(u) / a
+    log_y = log_of(v) / b
     top = log_x if log_x > log_y else log_y
-    x = math.exp(log_x - top)
-    y = math.exp(log_y - top)
-    return top + math.log(x + y) <= 0.0, x / (x + y), y / (x + y)
+    x = exp_of(log_x - top)
+    y = exp_of(log_y - top)
+    left = y / (x + y)
+    return top + log_of(x + y) <= 0.0, x / (x + y), left, log_of(left)
 
 
 @jit
@@ -89,17 +96,17 @@ def _cheng_bb(u, v, a, b):
     total = a + b
     rate = math.sqrt((total - 2.0) / (2.0 * a * b - total))
     gamma = small + 1.0 / rate
-    logit = rate * math.log(u / (1.0 - u))
-    weight = small * math.exp(logit)
+    logit = rate * log_of(u / (1.0 - u))
+    weight = small * exp_of(logit)
     z = u * u * v
     r = gamma * logit - _LOG_4
     other = total - small
     accepted = small + r - weight + 2.6094379124341003 >= 5.0 * z  # 1 + ln 5
     if not accepted:
-        accepted = r + total * math.log(total / (other + weight)) >= math.log(z)
-    if small == a:
-        return accepted, weight / (other + weight), other / (other + weight)
-    return accepted, other / (other + weight), weight / (other + weight)
+        accepted = r + total * log_of(total / (other + weight)) >= log_of(z)
+    taken = weight / (other + weight) if small == a else other / (other + weight)
+    left = other / (other + weight) if small == a else weight / (other + weight)
+    return accepted, taken, left, log_of(left)
 
 
 @jit
@@ -107,12 +114,12 @@ def _cheng_bc(u, v, a, b):
     large = a if a > b else b
     small = a if a <= b else b
     total = a + b
-    logit = math.log(u / (1.0 - u)) / small
+    logit = log_of(u / (1.0 - u)) / small
     if logit > 700.0:  # where exp overflows the share is 1 to the last bit anyway
         logit = 700.0
-    weight = large * math.exp(logit)
+    weight = large * exp_of(logit)
     # the exact test; Cheng's squeezes save less than their branches cost
-    accepted = total * (math.log(total / (small + weight)) + logit) - _LOG_4 >= math.log(u * u * v)
-    if large == a:
-        return accepted, weight / (small + weight), small / (small + weight)
-    return accepted, small / (small + weight), weight / (small + weight)
+    accepted = total * (log_of(total / (small + weight)) + logit) - _LOG_4 >= log_of(u * u * v)
+    taken = weight / (small + weight) if large == a else small / (small + weight)
+    left = small / (small + weight) if large == a else weight / (small + weight)
+    return accepted, taken, left, log_of(left)

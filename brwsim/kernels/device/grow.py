@@ -7,7 +7,8 @@ arrays fill up, and sorts at the end; it touches memory in order and needs no he
 Nodes are rows of caller-owned arrays: ``weights`` (path probability), ``keys`` (randomness) and
 ``states`` (what the node inherits, then its state) and ``terms`` (the control variate: weight times
 entropy less its expectation, and what ``context`` books). Among nodes of equal weight the one
-found earlier comes first, so a node always comes after its ancestors.
+found earlier comes first, so a node always comes after its ancestors. While a node waits to be
+opened, ``terms`` holds the logarithm of its weight.
 """
 
 from __future__ import annotations
@@ -18,7 +19,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .context import ALONE, bequeath, enter
+from .draws import is_kept_in_thinning
+from .elementary import log_of
 from .heap import sift_down, sift_up
+from .lanes import (
+    ACTIVE,
+    CHILD,
+    DRAW,
+    IS_THINNED,
+    KEPT,
+    LOG_CHILD,
+    LOG_KEPT,
+    RANK,
+    ROW,
+    SLOT_BIAS,
+    SLOT_LOG_MASS,
+    SLOT_MASS,
+    SLOT_TOTAL,
+    V,
+    break_sticks,
+)
 from .laws import choose_row, close_node, open_node, step
 from .order import kth_largest, sort_descending
 from .philox import ROOT_KEY, child_key
@@ -39,40 +59,27 @@ class Tables(NamedTuple):
     targets: NDArray[np.int64]  # and the states they lead to
     levels: NDArray[np.float64]  # where groups end on the scale of a continuous state
     polynomials: NDArray[np.float64]  # (2, n): phi and its expectation a step ahead, of a Gaussian state
+    remaining: NDArray[np.float64]  # entropy a stick-breaking law has left after 0, 1, ... children
 
 
-BATCH = 256
-# A batch of nodes at work: per slot its state, and the list of slots that still look for children.
-SLOT = np.dtype(
-    [
-        ("row", np.int64),
-        ("rank", np.int64),
-        ("draw", np.int64),
-        ("mass", np.float64),
-        ("total", np.float64),
-        ("active", np.int64),
-    ]
-)
+BATCH = 256  # nodes at work together
 
 _NEXT_UP = 1.0 + 2.0**-52
 
 
 @jit
-def best_first(
-    tables, seed, tree, limit, theta, weights, keys, states, terms, order, heap_weights, heap_nodes
-):
-    """Pop the ``limit`` heaviest nodes from a heap; ``order`` receives their numbers.
+def best_first(tables, seed, tree, limit, theta, nodes, best_weights, best_terms, heap_weights, heap_nodes):
+    """Pop the ``limit`` heaviest nodes from a heap, their weights and terms into ``best_...``.
 
     Nodes lighter than ``theta`` are not generated. Returns the number of nodes popped: fewer than
     ``limit`` when ``theta`` was too high, -1 when the arrays are too small.
     """
     rows, shares, tokens, nexts = tables.rows, tables.shares, tables.tokens, tables.nexts
-    context, groups = tables.context[0], tables.groups
+    context, groups, remaining = tables.context[0], tables.groups, tables.remaining
+    weights, keys, states, terms = nodes
     has_memory = context.kind != ALONE
     capacity = weights.shape[0]
-    weights[0] = 1.0
-    keys[0] = ROOT_KEY
-    states[0] = 0.0
+    _plant(nodes)
     heap_weights[0] = 1.0
     heap_nodes[0] = 0
     size = 1
@@ -80,32 +87,32 @@ def best_first(
     popped = 0
     while waiting > 0 and popped < limit:
         node = heap_nodes[0]
-        order[popped] = node
-        popped += 1
         waiting -= 1
         if waiting > 0:
             heap_weights[0] = heap_weights[waiting]
             heap_nodes[0] = heap_nodes[waiting]
             sift_down(heap_weights, heap_nodes, waiting)
         weight = weights[node]
+        log_weight = terms[node]
         key = keys[node]
         state, group, gain = 0.0, 0, 0.0
         if has_memory:
             state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
         index = choose_row(rows, groups[group], seed, tree, key)
-        row = rows[index]
-        mass, total = open_node(row, seed, tree, key, weight)
+        mass, total = open_node(rows[index], seed, tree, key, weight)
+        log_mass = log_weight
         rank = 0
         draw = 0
         more = True
         while more:
-            child, mass, rank, draw, total, more = step(
-                rows, index, shares, tokens, seed, tree, key, weight, theta, mass, rank, draw, total
+            child, mass, log_mass, rank, draw, total, more = step(
+                rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total
             )
             if child >= theta:
                 if size == capacity:
                     return -1
                 weights[size] = child
+                terms[size] = log_of(child)
                 keys[size] = child_key(key, rank)
                 if has_memory:
                     states[size] = bequeath(context, rows, index, nexts, state, rank, draw)
@@ -114,7 +121,11 @@ def best_first(
                 sift_up(heap_weights, heap_nodes, waiting)
                 size += 1
                 waiting += 1
-        terms[node] = close_node(row, weight, mass, rank, total) + weight * (gain - groups[group].entropy)
+        best_weights[popped] = weight
+        best_terms[popped] = weight * (gain - groups[group].entropy) + close_node(
+            rows[index], remaining, weight, log_weight, mass, log_mass, rank, total
+        )
+        popped += 1
     return popped
 
 
@@ -124,25 +135,27 @@ def frontier_capacity(limit):
 
 
 @jit
-def frontier(tables, seed, tree, limit, theta, weights, keys, states, terms, order, scratch, slots):
-    """Visit all nodes of weight >= ``theta``, then sort; ``order`` receives their numbers.
+def frontier(
+    tables, seed, tree, limit, theta, nodes, best_weights, best_terms, counts, lanes, lane_keys, slots
+):
+    """Visit all nodes of weight >= ``theta``, then sort their weights and terms into ``best_...``.
 
     Returns the number of nodes sorted, fewer than ``limit`` when ``theta`` was too high.
-    The nodes of a batch take their steps in turn, and nothing a step does depends on the step before
-    it, nor is any decision a jump: the processor works on several nodes at once.
+    The nodes of a batch take their steps together, in waves: what is heavy runs as loops that vectorise,
+    and nothing in a wave waits for anything else in it.
     """
     rows, shares, tokens, nexts = tables.rows, tables.shares, tables.tokens, tables.nexts
-    context, groups = tables.context[0], tables.groups
+    context, groups, remaining = tables.context[0], tables.groups, tables.remaining
+    weights, keys, states, terms = nodes
     has_memory = context.kind != ALONE
+    has_sticks = remaining.shape[0] > 0
     capacity = weights.shape[0]
-    weights[0] = 1.0
-    keys[0] = ROOT_KEY
-    states[0] = 0.0
+    _plant(nodes)
     size = 1
     head = 0
     while head < size:
         if size > 2 * (limit + BATCH):
-            theta, size, head = _tighten(limit, weights, keys, states, terms, scratch, size, head, 0)
+            theta, size, head = _tighten(limit, nodes, best_weights, size, head, 0)
         stop = head + BATCH if size > head + BATCH else size
         for slot in range(stop - head):
             node = head + slot
@@ -150,82 +163,129 @@ def frontier(tables, seed, tree, limit, theta, weights, keys, states, terms, ord
             state, group, gain = 0.0, 0, 0.0
             if has_memory:
                 state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
-            states[node] = state
-            terms[node] = weights[node] * (gain - groups[group].entropy)
+                states[node] = state
             index = choose_row(rows, groups[group], seed, tree, key)
-            slots[slot].row = index
-            slots[slot].mass, slots[slot].total = open_node(rows[index], seed, tree, key, weights[node])
-            slots[slot].rank = 0
-            slots[slot].draw = 0
-            slots[slot].active = slot
+            slots[ROW, slot] = index
+            slots[RANK, slot] = 0
+            slots[DRAW, slot] = 0
+            slots[ACTIVE, slot] = slot
+            lanes[SLOT_MASS, slot], lanes[SLOT_TOTAL, slot] = open_node(
+                rows[index], seed, tree, key, weights[node]
+            )
+            lanes[SLOT_LOG_MASS, slot] = terms[node]
+            lanes[SLOT_BIAS, slot] = weights[node] * (gain - groups[group].entropy)
         active = stop - head
         while active > 0:
             if size + active > capacity:
-                theta, size, _ = _tighten(limit, weights, keys, states, terms, scratch, size, head, stop)
+                theta, size, _ = _tighten(limit, nodes, best_weights, size, head, stop)
+            if has_sticks:
+                break_sticks(rows, seed, tree, keys, head, active, lanes, lane_keys, slots)
             still_active = 0
             for i in range(active):
-                slot = slots[i].active
+                slot = slots[ACTIVE, i]
                 node = head + slot
-                key = keys[node]
-                index = slots[slot].row
-                child, mass, rank, draw, total, more = step(
-                    rows,
-                    index,
-                    shares,
-                    tokens,
-                    seed,
-                    tree,
-                    key,
-                    weights[node],
-                    theta,
-                    slots[slot].mass,
-                    slots[slot].rank,
-                    slots[slot].draw,
-                    slots[slot].total,
-                )
+                index = slots[ROW, slot]
+                mass = lanes[SLOT_MASS, slot]
+                log_mass = lanes[SLOT_LOG_MASS, slot]
+                rank = slots[RANK, slot]
+                draw = slots[DRAW, slot]
+                total = lanes[SLOT_TOTAL, slot]
+                if has_sticks and lanes[IS_THINNED, i] > 0.0:
+                    child = 0.0
+                    log_child = 0.0
+                    draw += 1
+                    kept = lanes[KEPT, i]
+                    if is_kept_in_thinning(lanes[V, i], 1.0 - kept, kept, -rows[index].discount):
+                        child = lanes[CHILD, i]
+                        log_child = lanes[LOG_CHILD, i]
+                        if child > 0.0:
+                            total -= child * log_child
+                        mass *= kept
+                        log_mass += lanes[LOG_KEPT, i]
+                        rank += 1
+                    more = mass >= theta
+                else:
+                    child, mass, log_mass, rank, draw, total, more = step(
+                        rows,
+                        index,
+                        shares,
+                        tokens,
+                        seed,
+                        tree,
+                        keys[node],
+                        weights[node],
+                        theta,
+                        mass,
+                        log_mass,
+                        rank,
+                        draw,
+                        total,
+                    )
+                    log_child = log_of(child) if has_sticks else 0.0
                 weights[size] = child
-                keys[size] = child_key(key, rank)
+                terms[size] = log_child
+                keys[size] = child_key(keys[node], rank)
                 if has_memory:
                     states[size] = bequeath(context, rows, index, nexts, states[node], rank, draw)
                 size += child >= theta
-                slots[slot].mass = mass
-                slots[slot].rank = rank
-                slots[slot].draw = draw
-                slots[slot].total = total
-                slots[still_active].active = slot
+                lanes[SLOT_MASS, slot] = mass
+                lanes[SLOT_LOG_MASS, slot] = log_mass
+                lanes[SLOT_TOTAL, slot] = total
+                slots[RANK, slot] = rank
+                slots[DRAW, slot] = draw
+                slots[ACTIVE, still_active] = slot
                 still_active += more
             active = still_active
         for slot in range(stop - head):
             node = head + slot
-            at = slots[slot]
-            terms[node] += close_node(rows[at.row], weights[node], at.mass, at.rank, at.total)
+            terms[node] = lanes[SLOT_BIAS, slot] + close_node(
+                rows[slots[ROW, slot]],
+                remaining,
+                weights[node],
+                terms[node],
+                lanes[SLOT_MASS, slot],
+                lanes[SLOT_LOG_MASS, slot],
+                slots[RANK, slot],
+                lanes[SLOT_TOTAL, slot],
+            )
         head = stop
-    sort_descending(weights, size, order, scratch)
+    sort_descending(weights, terms, size, best_weights, best_terms, counts)
     return size
 
 
 @jit
-def prefix_sums(weights, terms, order, grid, sums, term_sums):
-    """Sums of the P heaviest weights, and of their terms, at every P of the increasing ``grid``."""
+def prefix_sums(weights, terms, grid, sums, term_sums):
+    """Sums of the first P weights, and of their terms, at every P of the increasing ``grid``."""
     weight_sum = 0.0
     term_sum = 0.0
     done = 0
     for i in range(grid.shape[0]):
         while done < grid[i]:
-            weight_sum += weights[order[done]]
-            term_sum += terms[order[done]]
+            weight_sum += weights[done]
+            term_sum += terms[done]
             done += 1
         sums[i] = weight_sum
         term_sums[i] = term_sum
 
 
 @jit
-def _tighten(limit, weights, keys, states, terms, scratch, size, head, fixed):
+def _plant(nodes):
+    """The root: weight 1, nothing inherited."""
+    weights, keys, states, terms = nodes
+    weights[0] = 1.0
+    keys[0] = ROOT_KEY
+    states[0] = 0.0
+    terms[0] = 0.0
+
+
+@jit
+def _tighten(limit, nodes, scratch, size, head, fixed):
     """Drop nodes that cannot be among the ``limit`` best, and accept only heavier ones from now on.
 
     The first ``fixed`` nodes stay where they are. Of nodes as heavy as the last one kept the earlier
     stay, which is the order of the final sort. Returns (new theta, new size, new position of ``head``).
     """
+    weights, keys, states, terms = nodes
     for i in range(size):
         scratch[i] = weights[i]
     threshold = kth_largest(scratch, size, limit)

@@ -1,9 +1,9 @@
 """Drawing one node's children, a step at a time and only those that can matter.
 
 ``open_node`` starts a node, each ``step`` finds at most one child, ``close_node`` gives the node's
-entropy term, in conditional expectation given the children that were drawn. Between steps a node is
-four numbers: mass (weight not yet handed out), rank (children passed), draw (random draws used) and
-total (entropy so far). All weights are absolute, so that nothing is divided by the node's own.
+entropy, in conditional expectation given the children that were drawn. Between steps a node is five
+numbers: mass (weight not yet handed out) and its logarithm, rank (children passed), draw (random draws
+used) and total (entropy so far). All weights are absolute, so that nothing is divided by the node's own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from .draws import beta_cheng, beta_near_one, beta_small, digamma, normal
+from .elementary import exp_of, log_of
 from .philox import PURPOSE_LOGITS, PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
 from .target import inlined, jit
 
@@ -20,6 +21,9 @@ KIND_STICKS = 0
 KIND_TABLE = 1
 KIND_LOGITS = 2
 KIND_BACKOFF = 3
+
+# Entropy that the rest of a stick-breaking law has left, tabulated for this many children passed.
+RANKS_TABULATED = 16
 
 # One row of a law: what a kernel needs to draw a node's children.
 ROW = np.dtype(
@@ -30,6 +34,7 @@ ROW = np.dtype(
         ("strength", np.float64),  # sticks
         ("thinning_limit", np.float64),  # sticks: beta_near_one up to this second parameter
         ("digamma", np.float64),  # sticks: psi(1 - discount)
+        ("remaining", np.int64),  # sticks: where ``remaining`` holds the entropy of what rank children leave
         ("sigma", np.float64),  # logits
         ("entropy", np.float64),  # table and backoff: the row's entropy
         ("start", np.int64),  # table and backoff: the row's slice of ``shares``
@@ -62,13 +67,13 @@ def open_node(row, seed, tree, key, weight):
     """(mass, total) of a node none of whose children is drawn yet."""
     if row.kind == KIND_LOGITS:
         log_sum, entropy = _logits_summary(row, seed, tree, key)
-        return weight * math.exp(-log_sum), weight * entropy
+        return weight * exp_of(-log_sum), weight * entropy
     return weight, 0.0
 
 
 @inlined
-def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, rank, draw, total):
-    """Look for one more child: (child's weight, mass, rank, draw, total, whether to look further).
+def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total):
+    """Look for one more child: (its weight, mass, log_mass, rank, draw, total, whether to look further).
 
     A weight below ``theta`` means that this step found none.
     """
@@ -76,10 +81,12 @@ def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, rank
     child = 0.0
     more = False
     if row.kind == KIND_STICKS:
-        child, mass, rank, draw, total = _break_stick(row, seed, tree, key, mass, rank, draw, total)
+        child, mass, log_mass, rank, draw, total = break_stick(
+            row, seed, tree, key, mass, log_mass, rank, draw, total
+        )
         more = mass >= theta
     elif row.kind == KIND_LOGITS:
-        child = mass * math.exp(row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, rank))
+        child = mass * exp_of(row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, rank))
         rank += 1
         more = rank < row.vocab
     elif row.kind == KIND_TABLE:
@@ -108,23 +115,29 @@ def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, rank
             rank = 0
             draw += 1
             more = rows[level].backoff >= 0 and mass >= theta
-    return child, mass, rank, draw, total, more
+    return child, mass, log_mass, rank, draw, total, more
+
+
+@inlined
+def close_node(row, remaining, weight, log_weight, mass, log_mass, rank, total):
+    """Weight times entropy of a node, in expectation over the children not drawn."""
+    entropy = total
+    if row.kind == KIND_STICKS:
+        # total is -sum w_i ln w_i over the children drawn; what is left is a stick-breaking law of its
+        # own, scaled by ``mass`` and independent of the past
+        entropy += weight * log_weight
+        if mass > 0.0:
+            left = remaining[row.remaining + rank] if rank < RANKS_TABULATED else entropy_after(row, rank)
+            entropy += mass * (left - log_mass)
+    elif row.kind != KIND_LOGITS:
+        entropy = weight * row.entropy
+    return entropy
 
 
 @jit
-def close_node(row, weight, mass, rank, total):
-    """Weight times entropy of a node, in expectation over the children not drawn."""
-    if row.kind == KIND_TABLE or row.kind == KIND_BACKOFF:
-        return weight * row.entropy
-    if row.kind == KIND_LOGITS:
-        return total
-    # total is -sum w_i ln w_i over the children drawn; what is left is a stick-breaking law of its
-    # own, scaled by ``mass`` and independent of the past
-    term = total + weight * math.log(weight)
-    if mass > 0.0:
-        remaining = digamma(row.strength + rank * row.discount + 1.0) - row.digamma
-        term += mass * (remaining - math.log(mass))
-    return term
+def entropy_after(row, rank):
+    """Expected entropy of a stick-breaking law once ``rank`` children are taken away, rescaled."""
+    return digamma(row.strength + rank * row.discount + 1.0) - row.digamma
 
 
 @inlined
@@ -140,28 +153,25 @@ def _is_listed(sorted_tokens, start, stop, token):
 
 
 @jit
-def _break_stick(row, seed, tree, key, mass, rank, draw, total):
+def break_stick(row, seed, tree, key, mass, log_mass, rank, draw, total):
     """Try to draw the next size-biased child; a rejected attempt returns child 0 and counts a draw."""
     if rank + 1 == row.vocab:
-        return mass, 0.0, rank + 1, draw, total - _x_log_x(mass)
+        return mass, 0.0, 0.0, rank + 1, draw, total - mass * log_mass
     u, v = two_uniforms(seed, tree, key, PURPOSE_STICKS, draw)
     a = 1.0 - row.discount
     b = row.strength + (rank + 1) * row.discount
     if b <= row.thinning_limit:
-        accepted, taken, left = beta_near_one(u, v, a, b)
+        accepted, taken, left, log_left = beta_near_one(u, v, a, b)
     elif a < 1.0 and b < 1.0:
-        accepted, taken, left = beta_small(u, v, a, b)
+        accepted, taken, left, log_left = beta_small(u, v, a, b)
     else:
-        accepted, taken, left = beta_cheng(u, v, a, b)
+        accepted, taken, left, log_left = beta_cheng(u, v, a, b)
     if not accepted:
-        return 0.0, mass, rank, draw + 1, total
+        return 0.0, mass, log_mass, rank, draw + 1, total
     child = mass * taken
-    return child, mass * left, rank + 1, draw + 1, total - _x_log_x(child)
-
-
-@jit
-def _x_log_x(x):
-    return x * math.log(x) if x > 0.0 else 0.0
+    if child > 0.0:
+        total -= child * log_of(child)
+    return child, mass * left, log_mass + log_left, rank + 1, draw + 1, total
 
 
 @jit
@@ -173,12 +183,12 @@ def _logits_summary(row, seed, tree, key):
     for i in range(row.vocab):
         x = row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, i)
         if x > top:
-            shrink = math.exp(top - x)
+            shrink = exp_of(top - x)
             mass *= shrink
             moment *= shrink
             top = x
-        part = math.exp(x - top)
+        part = exp_of(x - top)
         mass += part
         moment += part * x
-    log_total = top + math.log(mass)
+    log_total = top + log_of(mass)
     return log_total, log_total - moment / mass

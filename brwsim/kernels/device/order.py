@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .heap import before
-from .target import inlined, jit
+from .target import jit
 
 _INSERTION_LIMIT = 32
 
@@ -38,11 +37,12 @@ def kth_largest(values, size, k):
 
 
 @jit
-def sort_descending(weights, size, order, bounds):
-    """Fill ``order`` with the numbers of the first ``size`` weights, heaviest first, ties by number.
+def sort_descending(weights, terms, size, sorted_weights, sorted_terms, counts):
+    """Sort the first ``size`` weights, heaviest first, and carry their terms along; stable.
 
     A tree has about 1/(mu w) nodes heavier than w, so lightest/w is nearly uniform on (0, 1]: a
-    counting sort on it leaves about one node to a bucket. ``bounds`` is scratch of at least ``size``.
+    counting sort on it leaves about one node to a bucket. ``counts`` is scratch of at least
+    ``size`` integers; ``weights`` and ``terms`` serve as scratch in the end.
     """
     lightest = weights[0]
     for i in range(size):
@@ -50,68 +50,64 @@ def sort_descending(weights, size, order, bounds):
             lightest = weights[i]
     scale = lightest * (size - 1)
     for bucket in range(size):
-        bounds[bucket] = 0.0
+        counts[bucket] = 0
     for i in range(size):
-        bounds[int(scale / weights[i])] += 1.0
-    total = 0.0
-    for bucket in range(size):
-        total += bounds[bucket]
-        bounds[bucket] = total
-    for i in range(size - 1, -1, -1):  # backwards, so that equal weights keep their order
-        bucket = int(scale / weights[i])
-        bounds[bucket] -= 1.0
-        order[int(bounds[bucket])] = i
+        counts[int(scale / weights[i])] += 1
     start = 0
     for bucket in range(size):
-        stop = size if bucket == size - 1 else int(bounds[bucket + 1])
-        _sort_slice(weights, order, start, stop)
+        count = counts[bucket]
+        counts[bucket] = start
+        start += count
+    for i in range(size):
+        bucket = int(scale / weights[i])
+        place = counts[bucket]
+        counts[bucket] = place + 1
+        sorted_weights[place] = weights[i]
+        sorted_terms[place] = terms[i]
+    start = 0
+    for bucket in range(size):  # counts now holds where each bucket stops
+        stop = counts[bucket]
+        if stop - start > _INSERTION_LIMIT:
+            _merge_sort(sorted_weights, sorted_terms, weights, terms, start, stop)
+        else:
+            for i in range(start + 1, stop):
+                weight = sorted_weights[i]
+                term = sorted_terms[i]
+                j = i
+                while j > start and sorted_weights[j - 1] < weight:
+                    sorted_weights[j] = sorted_weights[j - 1]
+                    sorted_terms[j] = sorted_terms[j - 1]
+                    j -= 1
+                sorted_weights[j] = weight
+                sorted_terms[j] = term
         start = stop
 
 
-@inlined
-def _sort_slice(weights, order, start, stop):
-    if stop - start <= _INSERTION_LIMIT:
-        for i in range(start + 1, stop):
-            node = order[i]
-            j = i
-            while j > start and before(weights[node], node, weights[order[j - 1]], order[j - 1]):
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = node
-    else:
-        _heap_sort(weights, order, start, stop)
-
-
 @jit
-def _heap_sort(weights, order, start, stop):
-    """Heapsort of one slice: for laws whose weights pile up on few values."""
-    count = stop - start
-    for root in range(count // 2 - 1, -1, -1):
-        _sink(weights, order, start, root, count)
-    for end in range(count - 1, 0, -1):
-        order[start], order[start + end] = order[start + end], order[start]
-        _sink(weights, order, start, 0, end)
-
-
-@jit
-def _sink(weights, order, start, position, count):
-    """Restore the heap whose top is the node that comes last."""
-    node = order[start + position]
-    while True:
-        child = 2 * position + 1
-        if child >= count:
-            break
-        other = order[start + child]
-        if child + 1 < count:
-            right = order[start + child + 1]
-            if before(weights[other], other, weights[right], right):
-                child += 1
-                other = right
-        if not before(weights[node], node, weights[other], other):
-            break
-        order[start + position] = other
-        position = child
-    order[start + position] = node
+def _merge_sort(weights, terms, spare_weights, spare_terms, start, stop):
+    """Stable bottom-up merge sort of one slice: for laws whose weights pile up on few values."""
+    width = 1
+    while width < stop - start:
+        low = start
+        while low < stop:
+            middle = low + width if low + width < stop else stop
+            high = middle + width if middle + width < stop else stop
+            i = low
+            j = middle
+            for k in range(low, high):
+                if i < middle and (j >= high or weights[i] >= weights[j]):
+                    spare_weights[k] = weights[i]
+                    spare_terms[k] = terms[i]
+                    i += 1
+                else:
+                    spare_weights[k] = weights[j]
+                    spare_terms[k] = terms[j]
+                    j += 1
+            low = high
+        for k in range(start, stop):
+            weights[k] = spare_weights[k]
+            terms[k] = spare_terms[k]
+        width *= 2
 
 
 @jit
