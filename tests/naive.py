@@ -119,12 +119,10 @@ def shares(row: KernelRow, seed: int, tree: int, key: int) -> list[float]:
 
 
 def _softmax(row: Logits, seed: int, tree: int, key: int) -> list[float]:
-    normals = []
     stream = Stream(seed, tree, key, LOGITS)
-    while len(normals) < row.vocab:
-        u, v = stream.two()
-        radius = math.sqrt(-2.0 * math.log(u))
-        normals += [radius * math.cos(2.0 * math.pi * v), radius * math.sin(2.0 * math.pi * v)]
+    pairs = [stream.two() for _ in range((row.vocab + 1) // 2)]
+    normals = [math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v) for u, v in pairs]
+    normals += [math.sqrt(-2.0 * math.log(u)) * math.sin(2.0 * math.pi * v) for u, v in pairs]
     weights = [math.exp(row.sigma * z) for z in normals[: row.vocab]]
     return [weight / math.fsum(weights) for weight in weights]
 

@@ -11,7 +11,7 @@ from scipy import special
 
 from brwsim.kernels import cpu
 from brwsim.kernels.device import draws, order
-from brwsim.kernels.device.elementary import exp_of, log_of
+from brwsim.kernels.device.elementary import exp_of, log_of, sin_cos_of_turn
 from brwsim.kernels.device.philox import child_key, philox, two_uniforms
 from brwsim.kernels.tables import alias_table, pack
 from brwsim.parse import parse_dist
@@ -187,6 +187,13 @@ def test_logarithm_and_exponential():
     y = np.concatenate([np.linspace(-707.0, 700.0, 2001), np.linspace(-1.0, 1.0, 2001)])
     assert all(abs(exp_of(value) / math.exp(value) - 1.0) <= 4.5e-16 for value in y)
     assert exp_of(-1e9) < 1e-307
+
+
+def test_sine_and_cosine():
+    for turn in np.concatenate([np.linspace(1e-16, 1.0 - 1e-16, 4001), np.arange(1, 8) / 8]):
+        sine, cosine = sin_cos_of_turn(turn)
+        assert abs(sine - math.sin(2 * math.pi * turn)) < 1.2e-15
+        assert abs(cosine - math.cos(2 * math.pi * turn)) < 1.2e-15
 
 
 @pytest.mark.parametrize("levels", [1, 4, 10**9])

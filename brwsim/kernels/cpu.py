@@ -15,6 +15,7 @@ from brwsim.kernels.device.grow import (
 )
 from brwsim.kernels.device.lanes import FLOAT_ROWS, INT_ROWS
 from brwsim.kernels.device.target import jit
+from brwsim.kernels.tables import logits_capacity
 
 _THETA_STEP = 0.5
 
@@ -45,6 +46,7 @@ def grow_trees(
         np.empty((FLOAT_ROWS, BATCH)),
         np.empty(BATCH, np.uint64),
         np.empty((INT_ROWS, BATCH), np.int64),
+        np.empty(logits_capacity(tables)),
         sums,
         terms,
     )
@@ -68,6 +70,7 @@ def grow_trees_best_first(
             np.empty((2, capacity)),
             np.empty(capacity),
             np.empty(capacity, np.int64),
+            np.empty(logits_capacity(tables)),
             sums,
             terms,
         )
@@ -85,7 +88,7 @@ def _nodes(
 
 @jit
 def _grow_trees(
-    tables, seed, first_tree, grid, theta, nodes, best, counts, lanes, lane_keys, slots, sums, terms
+    tables, seed, first_tree, grid, theta, nodes, best, counts, lanes, lane_keys, slots, logits, sums, terms
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
@@ -95,7 +98,19 @@ def _grow_trees(
         size = 0
         while size < limit:  # when too few nodes are that heavy: the same tree, further down
             size = frontier(
-                tables, seed, tree, limit, floor, nodes, best[0], best[1], counts, lanes, lane_keys, slots
+                tables,
+                seed,
+                tree,
+                limit,
+                floor,
+                nodes,
+                best[0],
+                best[1],
+                counts,
+                lanes,
+                lane_keys,
+                slots,
+                logits,
             )
             visited += size
             floor *= _THETA_STEP
@@ -105,7 +120,7 @@ def _grow_trees(
 
 @jit
 def _grow_trees_best_first(
-    tables, seed, first_tree, grid, theta, nodes, best, heap_weights, heap_nodes, sums, terms
+    tables, seed, first_tree, grid, theta, nodes, best, heap_weights, heap_nodes, logits, sums, terms
 ):
     limit = grid[grid.shape[0] - 1]
     visited = 0
@@ -115,7 +130,7 @@ def _grow_trees_best_first(
         size = 0
         while size < limit:
             size = best_first(
-                tables, seed, tree, limit, floor, nodes, best[0], best[1], heap_weights, heap_nodes
+                tables, seed, tree, limit, floor, nodes, best[0], best[1], heap_weights, heap_nodes, logits
             )
             if size < 0:
                 return -1

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from brwsim.kernels.device import context as contexts
 from brwsim.kernels.device.grow import Tables
-from brwsim.kernels.device.laws import KIND_LOGITS, KIND_STICKS, KIND_TABLE, RANKS_TABULATED, ROW
+from brwsim.kernels.device.laws import (
+    KIND_BACKOFF,
+    KIND_LOGITS,
+    KIND_STICKS,
+    KIND_TABLE,
+    RANKS_TABULATED,
+    ROW,
+)
 from brwsim.process.base import (
     Floats,
     Gaussian,
@@ -18,6 +25,7 @@ from brwsim.process.base import (
     Layout,
     Logits,
     Moves,
+    NgramLayout,
     Rotation,
     Row,
     State,
@@ -31,8 +39,10 @@ Ints = NDArray[np.int64]
 _THINNING_LOG_COST = 2.0
 
 
-def pack(layout: Layout) -> Tables:
+def pack(layout: Layout | NgramLayout) -> Tables:
     """Lay out a process."""
+    if isinstance(layout, NgramLayout):
+        return _pack_ngram(layout)
     rows, groups, shares = _pack_states(layout.states)
     remaining = _remaining(rows)
     memory = layout.memory
@@ -56,10 +66,44 @@ def pack(layout: Layout) -> Tables:
     return Tables(rows=rows, groups=groups, shares=shares, remaining=remaining, **empty)
 
 
+def _pack_ngram(layout: NgramLayout) -> Tables:
+    """A backoff row for every context, and a state of its own unless the contexts are drawn independently."""
+    model, contexts_count = layout.model, layout.pi.size
+    rows = np.zeros(contexts_count, ROW)
+    rows["kind"] = KIND_BACKOFF
+    for name in ("start", "stop", "backoff", "scale"):
+        rows[name] = getattr(model, name)
+    rows["entropy"] = layout.entropy
+    arrays = _empty()
+    arrays["tokens"] = np.concatenate([model.token, model.token_sorted])
+    arrays["nexts"] = model.next
+    if layout.is_iid:
+        groups = np.zeros(1, contexts.GROUP)
+        groups["row_count"] = contexts_count
+        groups["entropy"] = layout.pi @ layout.entropy
+        rows["alias_prob"], rows["alias_row"] = alias_table(layout.pi)
+    else:
+        groups = np.zeros(contexts_count, contexts.GROUP)
+        groups["first_row"], groups["row_count"] = np.arange(contexts_count), 1
+        groups["entropy"], groups["phi"] = layout.entropy, layout.phi
+        codes = np.zeros(1, contexts.CODE)
+        codes["stop"], codes["expected_phi"] = contexts_count, layout.pi @ layout.phi
+        arrays["context"] = _context(contexts.NGRAM)
+        arrays["codes"] = codes
+        arrays["cumulative"], arrays["targets"] = np.cumsum(layout.pi), np.arange(contexts_count)
+    return Tables(rows=rows, groups=groups, shares=model.prob, remaining=np.empty(0), **arrays)
+
+
+def logits_capacity(tables: Tables) -> int:
+    """Room ``fill_shares`` needs for the largest law of logits; 0 without one."""
+    of_logits = tables.rows["kind"] == KIND_LOGITS
+    return 2 * ((int(tables.rows["vocab"][of_logits].max(initial=0)) + 1) // 2)
+
+
 def _empty() -> dict[str, Any]:
     """The arrays of a process without states."""
     return {
-        "tokens": np.empty((2, 0), np.int32),
+        "tokens": np.empty(0, np.int32),
         "nexts": np.empty(0, np.int64),
         "context": _context(contexts.ALONE),
         "codes": np.zeros(1, contexts.CODE),
@@ -115,7 +159,7 @@ def _pack_row(target: np.void, row: KernelRow, offset: int, shares: list[Floats]
         _pack_sticks(target, row)
         return 0
     if isinstance(row, Logits):
-        target["kind"], target["sigma"], target["vocab"] = KIND_LOGITS, row.sigma, row.vocab
+        target["kind"], target["sigma"], target["vocab"] = KIND_BACKOFF, KIND_LOGITS, row.sigma, row.vocab
         return 0
     _pack_table(target, row, offset)
     shares.append(row.probs)

@@ -10,11 +10,12 @@ from brwsim.process.laws import LAWS
 from brwsim.process.laws.build import build
 from brwsim.process.levels import Ar1, CircleRotation
 from brwsim.process.markov import Markov
+from brwsim.process.ngram_tree import Ngram
 from brwsim.process.regimes import Regimes
 
 PROCESSES: dict[str, type[Process]] = {
     **LAWS,
-    **{process.name: process for process in (Markov, Ar1, Regimes, CircleRotation)},
+    **{process.name: process for process in (Markov, Ar1, Regimes, CircleRotation, Ngram)},
 }
 """Every process by the name ``--dist`` knows it by; an offspring law alone is the i.i.d. process."""
 

@@ -108,6 +108,21 @@ class Layout:
     memory: Alone | Moves | Gaussian | Rotation
 
 
+@dataclass(frozen=True, eq=False)
+class NgramLayout:
+    """An n-gram model as a kernel walks it: a state and a row per context.
+
+    ``pi`` is the law of the root's context, ``phi`` any function of the context (its excess of stored
+    entropy reduces the variance most). With ``is_iid`` every node draws its context from ``pi``.
+    """
+
+    model: Any  # an NgramTable
+    pi: Floats
+    entropy: Floats
+    phi: Floats
+    is_iid: bool
+
+
 class Process(ABC):
     """A random token tree, with the moments that theory needs.
 
@@ -116,6 +131,12 @@ class Process(ABC):
     """
 
     name: ClassVar[str]
+    hint_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys that only help to find what other keys identify, such as a path; no part of a sweep's identity."""
+    either: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys of which one may be used: ``(("alpha",), ("entropy",))``."""
+    moments_are: ClassVar[str] = "exact"
+    """How mu and mu2 are known, as a report says it."""
 
     @property
     @abstractmethod

@@ -92,7 +92,7 @@ def read_corpus(files: Files, unit: str = "byte", pattern: str = "*", max_bytes:
         If a file cannot be read, is not text (NUL bytes, or not UTF-8 where characters are asked), or holds
         a line that is no list of token ids; if no token is left.
     InvalidInput
-        If ``unit``, ``files`` or ``max_bytes`` is not what it should be.
+        If ``unit``, ``files``, ``pattern`` or ``max_bytes`` is not what it should be.
 
     Examples
     --------
@@ -105,6 +105,8 @@ def read_corpus(files: Files, unit: str = "byte", pattern: str = "*", max_bytes:
     """
     if unit not in UNITS:
         raise InvalidInput(f"unit must be {', '.join(UNITS[:-1])} or {UNITS[-1]}, not {reprlib.repr(unit)}.")
+    if not isinstance(pattern, str):
+        raise InvalidInput(f"pattern must be a text such as *.py, not {reprlib.repr(pattern)}.")
     if max_bytes is not None and (type(max_bytes) is not int or max_bytes < 1):
         raise InvalidInput(f"max_bytes must be a whole number of at least 1, not {reprlib.repr(max_bytes)}.")
     named = _named(files)
@@ -161,14 +163,14 @@ def _paths(named: list[Path], pattern: str) -> Iterator[Path]:
     for path in named:
         try:
             is_folder = path.is_dir()
-        except ValueError as error:  # a NUL in the name
-            raise FileError(f"{str(path)!r} cannot be read: {error}.") from None
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
         if not is_folder:
             yield path
             continue
         found = False
         for file in _walk(path):
-            if fnmatch.fnmatch(file.name, pattern):
+            if fnmatch.fnmatchcase(file.name, pattern):
                 found = True
                 yield file
         if not found:

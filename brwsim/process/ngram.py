@@ -156,14 +156,13 @@ class NgramModel(NgramTable):
         mass = self._vector(m).copy()  # of each context, and what longer ones back off to it
         for first, stop in reversed(self._lengths[1:]):
             ids = self.backoff[first:stop]
-            mass += np.bincount(ids, self.scale[first:stop] * mass[first:stop], minlength=len(mass))
+            mass += _collect(ids, self.scale[first:stop] * mass[first:stop], len(mass))
         entries = self.stop - self.start
         taken = np.repeat((self.scale * mass)[1:], entries[1:])
         weight = np.repeat(mass, entries)
-        weight -= np.bincount(self.lower[self.stop[0] :], taken, minlength=len(weight))
+        weight -= _collect(self.lower[self.stop[0] :], taken, len(weight))
         weight *= self.prob
-        moved: Floats = np.bincount(self.next, weight, minlength=len(mass))
-        return moved
+        return _collect(self.next, weight, len(mass))
 
     def stationary(self, tol: float = 1e-12, max_steps: int = 10_000) -> StationaryLaw:
         """The stationary law of the chain of contexts, by power iteration from the empty context.
@@ -289,6 +288,11 @@ class NgramModel(NgramTable):
             inside = (after < len(tokens)) & ~opens[np.minimum(after, len(tokens))]
             after, context = after[inside], context[inside]
         return longest
+
+
+def _collect(ids: Int64, weights: Floats, size: int) -> Floats:
+    """Sum of the weights of each id."""
+    return np.asarray(np.bincount(ids, weights, minlength=size), dtype=np.float64)
 
 
 def _token_array(tokens: ArrayLike) -> NDArray[Any]:

@@ -193,7 +193,7 @@ def _continuations(level: _Level, longer: _Level) -> Int64:
 
 
 def _discount(count: Int64) -> float:
-    once, twice = np.count_nonzero(count == 1), np.count_nonzero(count == 2)
+    once, twice = int(np.count_nonzero(count == 1)), int(np.count_nonzero(count == 2))
     return once / (once + 2 * twice) if once and twice else FALLBACK_DISCOUNT
 
 

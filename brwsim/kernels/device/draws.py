@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from .elementary import exp_of, log_of
+from .elementary import exp_of, log_of, sin_cos_of_turn
 from .philox import two_uniforms
 from .target import jit
 
-_TWO_PI = 2.0 * math.pi
 _LOG_4 = math.log(4.0)
 # |B_2k| / 2k for k = 7, ..., 1: Horner's rule with alternating signs
 _DIGAMMA_SERIES = (
@@ -43,10 +42,8 @@ def digamma(x):
 def normal(seed, tree, key, purpose, index):
     """The node's standard normal number ``index``, by Box and Muller (1958), two to a Philox block."""
     u, v = two_uniforms(seed, tree, key, purpose, index >> 1)
-    radius = math.sqrt(-2.0 * log_of(u))
-    if index & 1:
-        return radius * math.sin(_TWO_PI * v)
-    return radius * math.cos(_TWO_PI * v)
+    sine, cosine = sin_cos_of_turn(v)
+    return math.sqrt(-2.0 * log_of(u)) * (sine if index & 1 else cosine)
 
 
 # Each sampler makes one attempt from two uniforms and returns (accepted, x, 1 - x, ln(1 - x)).

@@ -1,4 +1,4 @@
-"""ln and exp in plain arithmetic: the same bits on every machine, and loops over them vectorise.
+"""ln, exp, sine and cosine in plain arithmetic: the same bits on every machine, and loops over them vectorise.
 
 After fdlibm (Sun Microsystems, 1993): argument reduction and the minimax coefficients are its own.
 Both are within 2 units in the last place for normal arguments, which is all the kernels have.
@@ -20,6 +20,7 @@ _SHIFT = np.int64(52)
 _BIAS = np.int64(1023)
 _ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the last bits
 _SMALLEST = -708.0
+_TWO_PI = 6.28318530717958647693
 
 
 @inlined
@@ -64,3 +65,56 @@ def exp_of(x):
     )
     fraction = 1.0 - ((low - (r * c) / (2.0 - c)) - high)
     return fraction * float_of((bits_of(shifted) + _BIAS) << _SHIFT)
+
+
+@inlined
+def sin_cos_of_turn(turn):
+    """(sin, cos) of 2 pi ``turn``, for a turn from 0 to 1."""
+    quarters = turn * 4.0 + _ROUNDER
+    quarter = np.int64(quarters - _ROUNDER)
+    x = (turn - (quarters - _ROUNDER) * 0.25) * _TWO_PI  # from -pi/4 to pi/4
+    z = x * x
+    sine = x + x * z * (
+        -1.66666666666666324348e-01
+        + z
+        * (
+            8.33333333332248946124e-03
+            + z
+            * (
+                -1.98412698298579493134e-04
+                + z
+                * (
+                    2.75573137070700676789e-06
+                    + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
+                )
+            )
+        )
+    )
+    cosine = (
+        1.0
+        - 0.5 * z
+        + z
+        * z
+        * (
+            4.16666666666666019037e-02
+            + z
+            * (
+                -1.38888888888741095749e-03
+                + z
+                * (
+                    2.48015872894767294178e-05
+                    + z
+                    * (
+                        -2.75573143513906633035e-07
+                        + z * (2.08757232129817482790e-09 - z * 1.13596475577881948265e-11)
+                    )
+                )
+            )
+        )
+    )
+    is_odd = quarter & 1
+    first = cosine if is_odd else sine
+    second = sine if is_odd else cosine
+    sign_first = -1.0 if quarter & 2 else 1.0
+    sign_second = -1.0 if (quarter + 1) & 2 else 1.0
+    return sign_first * first, sign_second * second

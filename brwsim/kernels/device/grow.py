@@ -39,9 +39,10 @@ from .lanes import (
     V,
     break_sticks,
 )
-from .laws import choose_row, close_node, open_node, step
+from .laws import KIND_BACKOFF, KIND_LOGITS, KIND_STICKS, KIND_TABLE, choose_row, close_node, step
 from .order import kth_largest, sort_descending
 from .philox import ROOT_KEY, child_key
+from .softmax import fill_shares
 from .target import jit
 
 
@@ -50,7 +51,9 @@ class Tables(NamedTuple):
 
     rows: NDArray[np.void]  # of dtype ROW
     shares: NDArray[np.float64]  # probabilities of table and backoff rows, one row after the other
-    tokens: NDArray[np.int32]  # backoff rows: (2, n), tokens in the order of ``shares``, and increasing
+    tokens: NDArray[
+        np.int32
+    ]  # backoff rows: tokens in the order of ``shares``; then all again, each row's increasing
     nexts: NDArray[np.int64]  # backoff rows: the context after each token
     context: NDArray[np.void]  # one entry of dtype CONTEXT
     groups: NDArray[np.void]  # of dtype GROUP: the rows of each state
@@ -68,7 +71,9 @@ _NEXT_UP = 1.0 + 2.0**-52
 
 
 @jit
-def best_first(tables, seed, tree, limit, theta, nodes, best_weights, best_terms, heap_weights, heap_nodes):
+def best_first(
+    tables, seed, tree, limit, theta, nodes, best_weights, best_terms, heap_weights, heap_nodes, logits
+):
     """Pop the ``limit`` heaviest nodes from a heap, their weights and terms into ``best_...``.
 
     Nodes lighter than ``theta`` are not generated. Returns the number of nodes popped: fewer than
@@ -99,14 +104,31 @@ def best_first(tables, seed, tree, limit, theta, nodes, best_weights, best_terms
         if has_memory:
             state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
         index = choose_row(rows, groups[group], seed, tree, key)
-        mass, total = open_node(rows[index], seed, tree, key, weight)
+        total = 0.0
+        if rows[index].kind == KIND_LOGITS:
+            total = weight * fill_shares(rows[index], seed, tree, key, logits)
+        mass = weight
         log_mass = log_weight
         rank = 0
         draw = 0
         more = True
         while more:
             child, mass, log_mass, rank, draw, total, more = step(
-                rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total
+                rows,
+                index,
+                shares,
+                logits,
+                tokens,
+                seed,
+                tree,
+                key,
+                weight,
+                theta,
+                mass,
+                log_mass,
+                rank,
+                draw,
+                total,
             )
             if child >= theta:
                 if size == capacity:
@@ -136,7 +158,7 @@ def frontier_capacity(limit):
 
 @jit
 def frontier(
-    tables, seed, tree, limit, theta, nodes, best_weights, best_terms, counts, lanes, lane_keys, slots
+    tables, seed, tree, limit, theta, nodes, best_weights, best_terms, counts, lanes, lane_keys, slots, logits
 ):
     """Visit all nodes of weight >= ``theta``, then sort their weights and terms into ``best_...``.
 
@@ -157,6 +179,7 @@ def frontier(
         if size > 2 * (limit + BATCH):
             theta, size, head = _tighten(limit, nodes, best_weights, size, head, 0)
         stop = head + BATCH if size > head + BATCH else size
+        active = 0
         for slot in range(stop - head):
             node = head + slot
             key = keys[node]
@@ -168,13 +191,41 @@ def frontier(
             slots[ROW, slot] = index
             slots[RANK, slot] = 0
             slots[DRAW, slot] = 0
-            slots[ACTIVE, slot] = slot
-            lanes[SLOT_MASS, slot], lanes[SLOT_TOTAL, slot] = open_node(
-                rows[index], seed, tree, key, weights[node]
-            )
-            lanes[SLOT_LOG_MASS, slot] = terms[node]
             lanes[SLOT_BIAS, slot] = weights[node] * (gain - groups[group].entropy)
-        active = stop - head
+            lanes[SLOT_MASS, slot] = weights[node]
+            lanes[SLOT_LOG_MASS, slot] = terms[node]
+            lanes[SLOT_TOTAL, slot] = 0.0
+            row = rows[index]
+            if row.kind == KIND_STICKS or row.kind == KIND_BACKOFF:
+                slots[ACTIVE, active] = slot
+                active += 1
+                continue
+            # a law whose shares are all at hand: append its children here and now
+            if row.kind == KIND_LOGITS:
+                lanes[SLOT_TOTAL, slot] = weights[node] * fill_shares(row, seed, tree, key, logits)
+                count = row.vocab
+            else:
+                listed = row.stop - row.start
+                count = listed + row.tail_count
+            for i in range(count):
+                if row.kind == KIND_LOGITS:
+                    child = weights[node] * logits[i]
+                else:
+                    child = weights[node] * (shares[row.start + i] if i < listed else row.tail_share)
+                if child < theta:
+                    if row.kind == KIND_TABLE:
+                        break  # rows are sorted
+                    continue
+                if size == capacity:
+                    theta, size, _ = _tighten(limit, nodes, best_weights, size, head, stop)
+                    if child < theta:
+                        continue
+                weights[size] = child
+                terms[size] = log_of(child) if has_sticks else 0.0
+                keys[size] = child_key(key, i + 1)
+                if has_memory:
+                    states[size] = bequeath(context, rows, index, nexts, state, i + 1, 0)
+                size += 1
         while active > 0:
             if size + active > capacity:
                 theta, size, _ = _tighten(limit, nodes, best_weights, size, head, stop)
@@ -209,6 +260,7 @@ def frontier(
                         rows,
                         index,
                         shares,
+                        logits,
                         tokens,
                         seed,
                         tree,

@@ -1,20 +1,18 @@
 """Drawing one node's children, a step at a time and only those that can matter.
 
-``open_node`` starts a node, each ``step`` finds at most one child, ``close_node`` gives the node's
-entropy, in conditional expectation given the children that were drawn. Between steps a node is five
-numbers: mass (weight not yet handed out) and its logarithm, rank (children passed), draw (random draws
-used) and total (entropy so far). All weights are absolute, so that nothing is divided by the node's own.
+Each ``step`` finds at most one child, ``close_node`` gives the node's entropy, in conditional expectation
+given the children that were drawn. Between steps a node is five numbers: mass (weight not yet handed out)
+and its logarithm, rank (children passed), draw (random draws used) and total (entropy so far). All weights
+are absolute, so that nothing is divided by the node's own.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from .draws import beta_cheng, beta_near_one, beta_small, digamma, normal
-from .elementary import exp_of, log_of
-from .philox import PURPOSE_LOGITS, PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
+from .draws import beta_cheng, beta_near_one, beta_small, digamma
+from .elementary import log_of
+from .philox import PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
 from .target import inlined, jit
 
 KIND_STICKS = 0
@@ -62,17 +60,10 @@ def choose_row(rows, group, seed, tree, key):
     return index
 
 
-@jit
-def open_node(row, seed, tree, key, weight):
-    """(mass, total) of a node none of whose children is drawn yet."""
-    if row.kind == KIND_LOGITS:
-        log_sum, entropy = _logits_summary(row, seed, tree, key)
-        return weight * exp_of(-log_sum), weight * entropy
-    return weight, 0.0
-
-
 @inlined
-def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total):
+def step(
+    rows, index, shares, logits, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total
+):
     """Look for one more child: (its weight, mass, log_mass, rank, draw, total, whether to look further).
 
     A weight below ``theta`` means that this step found none.
@@ -86,7 +77,7 @@ def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_
         )
         more = mass >= theta
     elif row.kind == KIND_LOGITS:
-        child = mass * exp_of(row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, rank))
+        child = weight * logits[rank]
         rank += 1
         more = rank < row.vocab
     elif row.kind == KIND_TABLE:
@@ -108,7 +99,7 @@ def step(rows, index, shares, tokens, seed, tree, key, weight, theta, mass, log_
             more = True
             if child < theta:  # rows are sorted: on to the shorter context
                 rank = rows[level].stop - rows[level].start
-            elif draw > 0 and _is_listed(tokens[1], rows[longer].start, rows[longer].stop, tokens[0, entry]):
+            elif draw > 0 and _is_listed(tokens, rows[longer].start, rows[longer].stop, tokens[entry]):
                 child = 0.0
         else:
             mass *= rows[level].scale
@@ -141,15 +132,18 @@ def entropy_after(row, rank):
 
 
 @inlined
-def _is_listed(sorted_tokens, start, stop, token):
-    """Whether ``token`` is in an increasing slice."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        if sorted_tokens[middle] < token:
-            start = middle + 1
+def _is_listed(tokens, start, stop, token):
+    """Whether ``token`` is among a row's: a binary search of the second half of ``tokens``."""
+    half = tokens.shape[0] >> 1
+    low = half + start
+    high = half + stop
+    while low < high:
+        middle = (low + high) >> 1
+        if tokens[middle] < token:
+            low = middle + 1
         else:
-            stop = middle
-    return start < sorted_tokens.shape[0] and sorted_tokens[start] == token
+            high = middle
+    return low < half + stop and tokens[low] == token
 
 
 @jit
@@ -172,23 +166,3 @@ def break_stick(row, seed, tree, key, mass, log_mass, rank, draw, total):
     if child > 0.0:
         total -= child * log_of(child)
     return child, mass * left, log_mass + log_left, rank + 1, draw + 1, total
-
-
-@jit
-def _logits_summary(row, seed, tree, key):
-    """(ln sum e^x, entropy) of the node's logits, in one pass with a running maximum."""
-    top = -math.inf
-    mass = 0.0
-    moment = 0.0
-    for i in range(row.vocab):
-        x = row.sigma * normal(seed, tree, key, PURPOSE_LOGITS, i)
-        if x > top:
-            shrink = exp_of(top - x)
-            mass *= shrink
-            moment *= shrink
-            top = x
-        part = exp_of(x - top)
-        mass += part
-        moment += part * x
-    log_total = top + log_of(mass)
-    return log_total, log_total - moment / mass
