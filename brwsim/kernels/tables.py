@@ -159,7 +159,7 @@ def _pack_row(target: np.void, row: KernelRow, offset: int, shares: list[Floats]
         _pack_sticks(target, row)
         return 0
     if isinstance(row, Logits):
-        target["kind"], target["sigma"], target["vocab"] = KIND_BACKOFF, KIND_LOGITS, row.sigma, row.vocab
+        target["kind"], target["sigma"], target["vocab"] = KIND_LOGITS, row.sigma, row.vocab
         return 0
     _pack_table(target, row, offset)
     shares.append(row.probs)
