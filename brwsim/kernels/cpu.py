@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from brwsim.kernels.device.best_first import best_first
 from brwsim.kernels.device.grow import (
     BATCH,
     Tables,
-    best_first,
     frontier,
     frontier_capacity,
     prefix_sums,

@@ -97,7 +97,9 @@ def missing(device: int = 0) -> str | None:
         return f"the NVIDIA driver (CUDA {found.version}) sees no device"
     if device >= len(found.devices):
         last = len(found.devices) - 1
-        return f"device {device} does not exist; this machine has {'device 0' if last == 0 else f'0 to {last}'}"
+        return (
+            f"device {device} does not exist; this machine has {'device 0' if last == 0 else f'0 to {last}'}"
+        )
     try:
         numba_cuda()
         from numba.cuda.cudadrv import nvvm
@@ -144,5 +146,7 @@ def kernel_body() -> dict[str, ModuleType]:
     sys.modules[target.__name__] = target
     names = sorted(path.stem for path in Path(device.__path__[0]).glob("*.py"))
     return {
-        name: importlib.import_module(f"{_BODY}.{name}") for name in names if name not in ("__init__", "target")
+        name: importlib.import_module(f"{_BODY}.{name}")
+        for name in names
+        if name not in ("__init__", "target")
     }

@@ -1,8 +1,8 @@
 """One tree: find its ``limit`` heaviest nodes, in order, and take prefix sums.
 
-Two ways that give the same numbers. ``best_first`` is the reference: a heap, popped ``limit`` times.
-``frontier`` visits every node above a threshold a batch at a time, raises the threshold when its
-arrays fill up, and sorts at the end; it touches memory in order and needs no heap.
+``frontier`` visits every node above a threshold a batch at a time, raises the threshold when its arrays
+fill up, and sorts at the end. ``best_first`` (in its own module) is the reference: a heap, popped
+``limit`` times. Both give the same numbers.
 
 Nodes are rows of caller-owned arrays: ``weights`` (path probability), ``keys`` (randomness) and
 ``states`` (what the node inherits, then its state) and ``terms`` (the control variate: weight times
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from .context import ALONE, bequeath, enter
 from .draws import is_kept_in_thinning
 from .elementary import log_of
-from .heap import sift_down, sift_up
 from .lanes import (
     ACTIVE,
     CHILD,
@@ -70,87 +69,6 @@ BATCH = 256  # nodes at work together
 _NEXT_UP = 1.0 + 2.0**-52
 
 
-@jit
-def best_first(
-    tables, seed, tree, limit, theta, nodes, best_weights, best_terms, heap_weights, heap_nodes, logits
-):
-    """Pop the ``limit`` heaviest nodes from a heap, their weights and terms into ``best_...``.
-
-    Nodes lighter than ``theta`` are not generated. Returns the number of nodes popped: fewer than
-    ``limit`` when ``theta`` was too high, -1 when the arrays are too small.
-    """
-    rows, shares, tokens, nexts = tables.rows, tables.shares, tables.tokens, tables.nexts
-    context, groups, remaining = tables.context[0], tables.groups, tables.remaining
-    weights, keys, states, terms = nodes
-    has_memory = context.kind != ALONE
-    capacity = weights.shape[0]
-    _plant(nodes)
-    heap_weights[0] = 1.0
-    heap_nodes[0] = 0
-    size = 1
-    waiting = 1
-    popped = 0
-    while waiting > 0 and popped < limit:
-        node = heap_nodes[0]
-        waiting -= 1
-        if waiting > 0:
-            heap_weights[0] = heap_weights[waiting]
-            heap_nodes[0] = heap_nodes[waiting]
-            sift_down(heap_weights, heap_nodes, waiting)
-        weight = weights[node]
-        log_weight = terms[node]
-        key = keys[node]
-        state, group, gain = 0.0, 0, 0.0
-        if has_memory:
-            state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
-        index = choose_row(rows, groups[group], seed, tree, key)
-        total = 0.0
-        if rows[index].kind == KIND_LOGITS:
-            total = weight * fill_shares(rows[index], seed, tree, key, logits)
-        mass = weight
-        log_mass = log_weight
-        rank = 0
-        draw = 0
-        more = True
-        while more:
-            child, mass, log_mass, rank, draw, total, more = step(
-                rows,
-                index,
-                shares,
-                logits,
-                tokens,
-                seed,
-                tree,
-                key,
-                weight,
-                theta,
-                mass,
-                log_mass,
-                rank,
-                draw,
-                total,
-            )
-            if child >= theta:
-                if size == capacity:
-                    return -1
-                weights[size] = child
-                terms[size] = log_of(child)
-                keys[size] = child_key(key, rank)
-                if has_memory:
-                    states[size] = bequeath(context, rows, index, nexts, state, rank, draw)
-                heap_weights[waiting] = child
-                heap_nodes[waiting] = size
-                sift_up(heap_weights, heap_nodes, waiting)
-                size += 1
-                waiting += 1
-        best_weights[popped] = weight
-        best_terms[popped] = weight * (gain - groups[group].entropy) + close_node(
-            rows[index], remaining, weight, log_weight, mass, log_mass, rank, total
-        )
-        popped += 1
-    return popped
-
-
 def frontier_capacity(limit):
     """Length of the arrays ``frontier`` needs to find the ``limit`` heaviest nodes."""
     return 3 * limit + 4 * BATCH
@@ -172,7 +90,7 @@ def frontier(
     has_memory = context.kind != ALONE
     has_sticks = remaining.shape[0] > 0
     capacity = weights.shape[0]
-    _plant(nodes)
+    plant(nodes)
     size = 1
     head = 0
     while head < size:
@@ -321,7 +239,7 @@ def prefix_sums(weights, terms, grid, sums, term_sums):
 
 
 @jit
-def _plant(nodes):
+def plant(nodes):
     """The root: weight 1, nothing inherited."""
     weights, keys, states, terms = nodes
     weights[0] = 1.0
