@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .target import bits_of, float_of, inlined
+from .target import bits_of, float_of, jit
 
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -23,7 +23,7 @@ _SMALLEST = -708.0
 _TWO_PI = 6.28318530717958647693
 
 
-@inlined
+@jit
 def log_of(x):
     """Natural logarithm of a normal positive number."""
     bits = bits_of(x) + (_ONE_BITS - _SQRT_HALF_BITS)
@@ -41,7 +41,7 @@ def log_of(x):
     return exponent * _LN2_HIGH - ((half - (s * (half + (even + odd)) + exponent * _LN2_LOW)) - f)
 
 
-@inlined
+@jit
 def exp_of(x):
     """e^x for x <= 709; everything below -708 counts as -708, some 1e-308."""
     bounded = x if x > _SMALLEST else _SMALLEST
@@ -67,7 +67,7 @@ def exp_of(x):
     return fraction * float_of((bits_of(shifted) + _BIAS) << _SHIFT)
 
 
-@inlined
+@jit
 def sin_cos_of_turn(turn):
     """(sin, cos) of 2 pi ``turn``, for a turn from 0 to 1."""
     quarters = turn * 4.0 + _ROUNDER

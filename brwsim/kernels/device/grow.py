@@ -91,13 +91,12 @@ def frontier(
     has_sticks = remaining.shape[0] > 0
     capacity = weights.shape[0]
     plant(nodes)
-    size = 1
-    head = 0
+    size, head = np.int64(1), np.int64(0)  # typed, or callees are compiled for literals as well
     while head < size:
         if size > 2 * (limit + BATCH):
-            theta, size, head = _tighten(limit, nodes, best_weights, size, head, 0)
+            theta, size, head = _tighten(limit, nodes, best_weights, size, head, np.int64(0))
         stop = head + BATCH if size > head + BATCH else size
-        active = 0
+        active = np.int64(0)
         for slot in range(stop - head):
             node = head + slot
             key = keys[node]

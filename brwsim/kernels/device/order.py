@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .target import jit
 
 _INSERTION_LIMIT = 32
@@ -64,11 +66,11 @@ def sort_descending(weights, terms, size, sorted_weights, sorted_terms, counts):
         counts[bucket] = place + 1
         sorted_weights[place] = weights[i]
         sorted_terms[place] = terms[i]
-    start = 0
+    start = np.int64(0)
     for bucket in range(size):  # counts now holds where each bucket stops
         stop = counts[bucket]
         if stop - start > _INSERTION_LIMIT:
-            _merge_sort(sorted_weights, sorted_terms, weights, terms, start, stop)
+            _merge_sort(sorted_weights, sorted_terms, weights, terms, start, np.int64(stop))
         else:
             for i in range(start + 1, stop):
                 weight = sorted_weights[i]
@@ -80,7 +82,7 @@ def sort_descending(weights, terms, size, sorted_weights, sorted_terms, counts):
                     j -= 1
                 sorted_weights[j] = weight
                 sorted_terms[j] = term
-        start = stop
+        start = np.int64(stop)
 
 
 @jit

@@ -1,0 +1,516 @@
+"""One tree by one block of threads: the traversal ``frontier`` of the kernel body, spread over lanes.
+
+The nodes of a batch stand in slots in shared memory. In every wave each lane takes one step for one active
+slot; children go behind the nodes found so far in the order of the lanes, whose numbers are counted in a
+mask of bits. Nothing depends on how threads are scheduled: the same tree gives the same bits every time. A
+lane of its own (a block of one thread) is the serial traversal.
+
+All nodes of weight ``theta`` or more are found, whatever the order; among nodes of equal weight the one
+found earlier comes first, and that order may differ from the CPU's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from brwsim.kernels.cuda_shim import kernel_body, numba_cuda, on_device
+from brwsim.kernels.device.context import ALONE
+from brwsim.kernels.device.grow import BATCH
+from brwsim.kernels.device.laws import KIND_LOGITS
+from brwsim.kernels.device.philox import PURPOSE_LOGITS, ROOT_KEY
+
+cuda = numba_cuda()
+_body = kernel_body()
+enter, bequeath = _body["context"].enter, _body["context"].bequeath
+exp_of, log_of, sin_cos_of_turn = (
+    _body["elementary"].exp_of,
+    _body["elementary"].log_of,
+    _body["elementary"].sin_cos_of_turn,
+)
+bits_of, float_of = _body["elementary"].bits_of, _body["elementary"].float_of
+choose_row, step, close_node = _body["laws"].choose_row, _body["laws"].step, _body["laws"].close_node
+two_uniforms, child_key = _body["philox"].two_uniforms, _body["philox"].child_key
+before = _body["heap"].before
+
+MAX_LANES = 256
+_MASKS = 2 * (MAX_LANES // 32)
+_DIGITS = 256
+_INSERTION_LIMIT = 32
+_NEXT_UP = 1.0 + 2.0**-52
+_ONE = np.uint32(1)
+
+
+@on_device
+def grow(tables, seed, tree, limit, theta, nodes, counts, order, logits):
+    """Find all nodes of weight >= ``theta``, of too many the ``limit`` heaviest, and put them in order.
+
+    Returns their number, fewer than ``limit`` when ``theta`` was too high.
+    """
+    masks = cuda.shared.array(_MASKS, np.uint32)
+    floats = cuda.shared.array(MAX_LANES, np.float64)
+    digits = cuda.shared.array(_DIGITS, np.int32)
+    masses = cuda.shared.array(BATCH, np.float64)
+    log_masses = cuda.shared.array(BATCH, np.float64)
+    totals = cuda.shared.array(BATCH, np.float64)
+    biases = cuda.shared.array(BATCH, np.float64)
+    indices = cuda.shared.array(BATCH, np.int32)
+    ranks = cuda.shared.array(BATCH, np.int32)
+    draws = cuda.shared.array(BATCH, np.int32)
+    waiting = cuda.shared.array(BATCH, np.int32)
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    rows = tables.rows
+    context = tables.context[0]
+    weights, keys, states, terms = nodes
+    has_memory = context.kind != ALONE
+    has_sticks = tables.remaining.shape[0] > 0
+    capacity = weights.shape[0]
+    if lane == 0:
+        weights[0] = 1.0
+        keys[0] = ROOT_KEY
+        states[0] = 0.0
+        terms[0] = 0.0
+    cuda.syncthreads()
+    size = 1
+    head = 0
+    while head < size:
+        if size > 2 * (limit + BATCH):
+            theta, size, head = _tighten(limit, nodes, size, head, 0, masks, digits)
+        batch = BATCH if size > head + BATCH else size - head
+        active = 0
+        has_logits = 0
+        for first in range(0, batch, width):
+            slot = first + lane
+            is_stepped = False
+            is_wide = False
+            if slot < batch:
+                node = head + slot
+                key = keys[node]
+                state, group, gain = 0.0, 0, 0.0
+                if has_memory:
+                    state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
+                    states[node] = state
+                index = choose_row(rows, tables.groups[group], seed, tree, key)
+                indices[slot] = index
+                ranks[slot] = 0
+                draws[slot] = 0
+                masses[slot] = weights[node]
+                log_masses[slot] = terms[node]
+                totals[slot] = 0.0
+                biases[slot] = weights[node] * (gain - tables.groups[group].entropy)
+                is_wide = rows[index].kind == KIND_LOGITS
+                is_stepped = not is_wide
+            place, count, _, wide = _places(masks, lane, width, is_stepped, is_wide)
+            if is_stepped:
+                waiting[active + place] = slot
+            active += count
+            has_logits += wide
+        cuda.syncthreads()
+        if has_logits > 0:
+            for slot in range(batch):
+                if rows[indices[slot]].kind == KIND_LOGITS:
+                    theta, size = _open_logits(
+                        tables,
+                        seed,
+                        tree,
+                        limit,
+                        theta,
+                        nodes,
+                        size,
+                        head,
+                        batch,
+                        slot,
+                        indices[slot],
+                        totals,
+                        logits,
+                        masks,
+                        digits,
+                        floats,
+                    )
+        while active > 0:
+            if size + active > capacity:
+                theta, size, _ = _tighten(limit, nodes, size, head, head + batch, masks, digits)
+            still_active = 0
+            for first in range(0, active, width):
+                is_found = False
+                more = False
+                slot, node, rank, draw, index = 0, 0, 0, 0, 0
+                child = 0.0
+                if first + lane < active:
+                    slot = waiting[first + lane]
+                    node = head + slot
+                    index = indices[slot]
+                    child, masses[slot], log_masses[slot], rank, draw, totals[slot], more = step(
+                        rows,
+                        index,
+                        tables.shares,
+                        logits,
+                        tables.tokens,
+                        seed,
+                        tree,
+                        keys[node],
+                        weights[node],
+                        theta,
+                        masses[slot],
+                        log_masses[slot],
+                        ranks[slot],
+                        draws[slot],
+                        totals[slot],
+                    )
+                    ranks[slot] = rank
+                    draws[slot] = draw
+                    is_found = child >= theta
+                place, found, still_place, still = _places(masks, lane, width, is_found, more)
+                if is_found:
+                    at = size + place
+                    weights[at] = child
+                    terms[at] = log_of(child) if has_sticks else 0.0
+                    keys[at] = child_key(keys[node], rank)
+                    if has_memory:
+                        states[at] = bequeath(context, rows, index, tables.nexts, states[node], rank, draw)
+                if more:
+                    waiting[still_active + still_place] = slot  # never ahead of what is still to be read
+                size += found
+                still_active += still
+            active = still_active
+            cuda.syncthreads()
+        for slot in range(lane, batch, width):
+            node = head + slot
+            terms[node] = biases[slot] + close_node(
+                rows[indices[slot]],
+                tables.remaining,
+                weights[node],
+                terms[node],
+                masses[slot],
+                log_masses[slot],
+                ranks[slot],
+                totals[slot],
+            )
+        head += batch
+        cuda.syncthreads()
+    _sort(weights, size, counts, order, digits, floats)
+    return size
+
+
+@on_device
+def prefix_sums(limit, nodes, order, grid, sums, term_sums, floats, term_floats):
+    """Sums of the P heaviest weights, and of their terms, at every P of ``grid``.
+
+    ``states`` and the bits of ``keys`` are no longer needed and hold the running sums.
+    """
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    weights, keys, states, terms = nodes
+    weight_sum = 0.0
+    term_sum = 0.0
+    for first in range(0, limit, width):
+        i = first + lane
+        floats[lane] = weights[order[i]] if i < limit else 0.0
+        term_floats[lane] = terms[order[i]] if i < limit else 0.0
+        cuda.syncthreads()
+        reach = 1
+        while reach < width:
+            weight = floats[lane - reach] if lane >= reach else 0.0
+            term = term_floats[lane - reach] if lane >= reach else 0.0
+            cuda.syncthreads()
+            floats[lane] += weight
+            term_floats[lane] += term
+            cuda.syncthreads()
+            reach *= 2
+        if i < limit:
+            states[i] = weight_sum + floats[lane]
+            keys[i] = np.uint64(bits_of(term_sum + term_floats[lane]))
+        weight_sum += floats[width - 1]
+        term_sum += term_floats[width - 1]
+        cuda.syncthreads()
+    for i in range(lane, grid.shape[0], width):
+        sums[i] = states[grid[i] - 1]
+        term_sums[i] = float_of(np.int64(keys[grid[i] - 1]))
+    cuda.syncthreads()
+
+
+@on_device
+def _places(masks, lane, width, first, second):
+    """(lanes below this one for which ``first`` holds, all for which it does, and the same of ``second``)."""
+    words = (width + 31) >> 5
+    for i in range(lane, 2 * words, width):
+        masks[i] = 0
+    cuda.syncthreads()
+    word = lane >> 5
+    bit = _ONE << np.uint32(lane & 31)
+    if first:
+        cuda.atomic.or_(masks, word, bit)
+    if second:
+        cuda.atomic.or_(masks, words + word, bit)
+    cuda.syncthreads()
+    below, total, second_below, second_total = 0, 0, 0, 0
+    for i in range(words):
+        ones = np.int64(cuda.popc(masks[i]))
+        second_ones = np.int64(cuda.popc(masks[words + i]))
+        total += ones
+        second_total += second_ones
+        if i < word:
+            below += ones
+            second_below += second_ones
+    lower = np.uint32(bit - _ONE)
+    below += np.int64(cuda.popc(np.uint32(masks[word] & lower)))
+    second_below += np.int64(cuda.popc(np.uint32(masks[words + word] & lower)))
+    cuda.syncthreads()
+    return below, total, second_below, second_total
+
+
+@on_device
+def _sum_over(floats, value):
+    """The sum of every lane's value, added up in the order of the lanes."""
+    floats[cuda.threadIdx.x] = value
+    cuda.syncthreads()
+    total = 0.0
+    for i in range(cuda.blockDim.x):
+        total += floats[i]
+    cuda.syncthreads()
+    return total
+
+
+@on_device
+def _largest_over(floats, value):
+    """The largest of all lanes' values."""
+    floats[cuda.threadIdx.x] = value
+    cuda.syncthreads()
+    largest = floats[0]
+    for i in range(1, cuda.blockDim.x):
+        if floats[i] > largest:
+            largest = floats[i]
+    cuda.syncthreads()
+    return largest
+
+
+@on_device
+def _open_logits(
+    tables,
+    seed,
+    tree,
+    limit,
+    theta,
+    nodes,
+    size,
+    head,
+    batch,
+    slot,
+    index,
+    totals,
+    logits,
+    masks,
+    digits,
+    floats,
+):
+    """All lanes draw one node's vocabulary of normal logits and append its children; (theta, size)."""
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    weights, keys, states, terms = nodes
+    context = tables.context[0]
+    row = tables.rows[index]
+    node = head + slot
+    weight = weights[node]
+    key = keys[node]
+    vocab = row.vocab
+    pairs = (vocab + 1) >> 1
+    top = -math.inf
+    for i in range(lane, pairs, width):
+        u, v = two_uniforms(seed, tree, key, PURPOSE_LOGITS, i)
+        radius = row.sigma * math.sqrt(-2.0 * log_of(u))
+        sine, cosine = sin_cos_of_turn(v)
+        logits[i] = radius * cosine
+        if logits[i] > top:
+            top = logits[i]
+        if pairs + i < vocab:  # of an odd number the last pair's second half is not used
+            logits[pairs + i] = radius * sine
+            if logits[pairs + i] > top:
+                top = logits[pairs + i]
+    top = _largest_over(floats, top)
+    mass = 0.0
+    moment = 0.0
+    for i in range(lane, vocab, width):
+        x = logits[i] - top
+        part = exp_of(x)
+        mass += part
+        moment += part * x
+        logits[i] = part
+    mass = _sum_over(floats, mass)
+    moment = _sum_over(floats, moment)
+    if lane == 0:
+        totals[slot] = weight * (log_of(mass) - moment / mass)
+    for first in range(0, vocab, width):
+        if size + width > weights.shape[0]:
+            theta, size, _ = _tighten(limit, nodes, size, head, head + batch, masks, digits)
+        i = first + lane
+        child = weight * (logits[i] / mass) if i < vocab else 0.0
+        is_found = child >= theta
+        place, found, _, _ = _places(masks, lane, width, is_found, False)
+        if is_found:
+            at = size + place
+            weights[at] = child
+            terms[at] = log_of(child) if tables.remaining.shape[0] > 0 else 0.0
+            keys[at] = child_key(key, i + 1)
+            if context.kind != ALONE:
+                states[at] = bequeath(context, tables.rows, index, tables.nexts, states[node], i + 1, 0)
+        size += found
+    cuda.syncthreads()
+    return theta, size
+
+
+@on_device
+def _tighten(limit, nodes, size, head, fixed, masks, digits):
+    """Drop nodes that cannot be among the ``limit`` best; see ``tighten`` of the kernel body."""
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    weights, keys, states, terms = nodes
+    threshold, ties = _kth_largest(weights, size, limit, digits)
+    for first in range(0, fixed, width):
+        i = first + lane
+        _, _, _, equal = _places(masks, lane, width, False, i < fixed and weights[i] == threshold)
+        ties -= equal
+    kept = fixed
+    new_head = 0
+    for first in range(fixed, size, width):
+        i = first + lane
+        weight, key, state, term = 0.0, ROOT_KEY, 0.0, 0.0
+        if i < size:
+            weight, key, state, term = weights[i], keys[i], states[i], terms[i]
+        heavier, all_heavier, equals, all_equals = _places(
+            masks, lane, width, weight > threshold, weight == threshold
+        )
+        kept_equals = equals if equals < ties else ties
+        at = kept + heavier + (kept_equals if ties > 0 else 0)
+        if i == head:
+            digits[0] = at
+        if weight > threshold or (weight == threshold and equals < ties):
+            weights[at] = weight
+            keys[at] = key
+            states[at] = state
+            terms[at] = term
+        all_kept = all_equals if all_equals < ties else ties
+        kept += all_heavier + (all_kept if ties > 0 else 0)
+        ties -= all_equals
+        cuda.syncthreads()
+    new_head = digits[0]
+    cuda.syncthreads()
+    return threshold * _NEXT_UP, kept, np.int64(new_head)
+
+
+@on_device
+def _kth_largest(values, size, k, digits):
+    """(the k-th largest of positive values, how many equal to it are among the k largest).
+
+    Digit by digit: the bits of positive floats are in the order of the floats.
+    """
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    prefix = np.int64(0)
+    for place in range(8):
+        shift = np.int64(56 - 8 * place)
+        for digit in range(lane, _DIGITS, width):
+            digits[digit] = 0
+        cuda.syncthreads()
+        for i in range(lane, size, width):
+            bits = np.int64(bits_of(values[i])) >> shift
+            if bits >> np.int64(8) == prefix:
+                cuda.atomic.add(digits, bits & np.int64(255), 1)
+        cuda.syncthreads()
+        digit = np.int64(_DIGITS - 1)
+        while digits[digit] < k:
+            k -= digits[digit]
+            digit -= 1
+        prefix = (prefix << np.int64(8)) | digit
+        cuda.syncthreads()
+    return float_of(prefix), k
+
+
+@on_device
+def _sort(weights, size, counts, order, digits, floats):
+    """Fill ``order`` with the numbers of the first ``size`` weights, heaviest first, ties by number.
+
+    The counting sort of the kernel body; within a bucket numbers arrive in any order and are sorted.
+    """
+    lane = cuda.threadIdx.x
+    width = cuda.blockDim.x
+    lightest = 1.0
+    for i in range(lane, size, width):
+        if weights[i] < lightest:
+            lightest = weights[i]
+        counts[i] = 0
+    scale = -_largest_over(floats, -lightest) * (size - 1)
+    for i in range(lane, size, width):
+        cuda.atomic.add(counts, int(scale / weights[i]), 1)
+    cuda.syncthreads()
+    carry = 0
+    for first in range(0, size, width):
+        i = first + lane
+        count = counts[i] if i < size else 0
+        digits[lane] = count
+        cuda.syncthreads()
+        reach = 1
+        while reach < width:
+            other = digits[lane - reach] if lane >= reach else 0
+            cuda.syncthreads()
+            digits[lane] += other
+            cuda.syncthreads()
+            reach *= 2
+        if i < size:
+            counts[i] = carry + digits[lane] - count
+        carry += digits[width - 1]
+        cuda.syncthreads()
+    for i in range(lane, size, width):
+        order[cuda.atomic.add(counts, int(scale / weights[i]), 1)] = i
+    cuda.syncthreads()
+    for bucket in range(lane, size, width):  # counts now holds where each bucket stops
+        _sort_slice(weights, order, counts[bucket - 1] if bucket > 0 else 0, counts[bucket])
+    cuda.syncthreads()
+
+
+@on_device
+def _sort_slice(weights, order, start, stop):
+    if stop - start > _INSERTION_LIMIT:
+        _heap_sort(weights, order, start, stop - start)
+        return
+    for i in range(start + 1, stop):
+        node = order[i]
+        j = i
+        while j > start and before(weights[node], node, weights[order[j - 1]], order[j - 1]):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = node
+
+
+@on_device
+def _heap_sort(weights, order, start, count):
+    """Heapsort of one slice: for laws whose weights pile up on few values."""
+    for root in range(count // 2 - 1, -1, -1):
+        _sink(weights, order, start, root, count)
+    for end in range(count - 1, 0, -1):
+        node = order[start]
+        order[start] = order[start + end]
+        order[start + end] = node
+        _sink(weights, order, start, 0, end)
+
+
+@on_device
+def _sink(weights, order, start, position, count):
+    """Restore the heap whose top is the node that comes last."""
+    node = order[start + position]
+    while True:
+        child = 2 * position + 1
+        if child >= count:
+            break
+        other = order[start + child]
+        if child + 1 < count:
+            right = order[start + child + 1]
+            if before(weights[other], other, weights[right], right):
+                child += 1
+                other = right
+        if not before(weights[node], node, weights[other], other):
+            break
+        order[start + position] = other
+        position = child
+    order[start + position] = node
