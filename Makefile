@@ -27,7 +27,7 @@ clean:
 
 $(VENV)/run: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/run

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from brwsim.results.result import Result
     from brwsim.results.store import load
     from brwsim.simulate import sweep
+    from brwsim.stresstest.run import stress
     from brwsim.theory import bounds
     from brwsim.traces.profile import profile
 
@@ -28,6 +29,7 @@ __all__ = [
     "load",
     "merge",
     "profile",
+    "stress",
     "sweep",
 ]
 
@@ -37,6 +39,7 @@ _HOMES = {
     "load": "brwsim.results.store",
     "merge": "brwsim.results.merge",
     "profile": "brwsim.traces.profile",
+    "stress": "brwsim.stresstest.run",
     "sweep": "brwsim.simulate",
 }
 

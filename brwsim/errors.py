@@ -9,6 +9,11 @@ class BrwsimError(Exception):
     exit_code = 1
 
 
+def missing(package: str, extra: str) -> str:
+    """What to do about an optional package that is not there, however brwsim was installed."""
+    return f"install {package} (the {extra} extra)"
+
+
 class InvalidInput(BrwsimError, ValueError):
     """An argument is wrong: an unknown name, a value outside its range, a grid that is empty."""
 

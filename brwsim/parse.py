@@ -58,7 +58,7 @@ def parse_grid(grid: str | int | Iterable[int]) -> NDArray[np.int64]:
 
 def _from_text(text: str) -> NDArray[np.int64]:
     if not text.strip():
-        raise InvalidInput(f"The P grid is empty; {_FORMS}.")
+        raise InvalidInput(f"the P grid is empty; {_FORMS}")
     # Pieces mark a table rather than being joined, so that repeating a huge range costs nothing.
     marked = np.zeros(0, dtype=np.bool_)
     for piece in text.split(","):
@@ -73,30 +73,30 @@ def _from_text(text: str) -> NDArray[np.int64]:
 def _piece(piece: str, text: str) -> slice | NDArray[np.int64]:
     """The values of one comma-free piece, as an index into a table of marks."""
     if not piece:
-        raise InvalidInput(f"The P grid {reprlib.repr(text)} has an empty item between commas; {_FORMS}.")
+        raise InvalidInput(f"the P grid {reprlib.repr(text)} has an empty item between commas; {_FORMS}")
     match = _PIECE.fullmatch(piece)
     if match is None:
         raise InvalidInput(
-            f"The P grid item {reprlib.repr(piece)} is not made of positive whole numbers; {_FORMS}."
+            f"the P grid item {reprlib.repr(piece)} is not made of positive whole numbers; {_FORMS}"
         )
     low = _in_range(_integer(match["low"]))
     if match["high"] is None:
         return slice(low, low + 1)
     high = _in_range(_integer(match["high"]))
     if low > high:
-        raise InvalidInput(f"The P grid range {reprlib.repr(piece)} is reversed; write {high}..{low}.")
+        raise InvalidInput(f"the P grid range {reprlib.repr(piece)} is reversed; write {high}..{low}")
     if match["mark"] is None:
         return slice(low, high + 1)
     count = min(_integer(match["count"]), MAX_P)  # beyond MAX_P a step or a count says no more
     if match["mark"] == ":":
         if count == 0:
             raise InvalidInput(
-                f"The P grid range {reprlib.repr(piece)} has step 0; give a step of at least 1."
+                f"the P grid range {reprlib.repr(piece)} has step 0; give a step of at least 1"
             )
         return slice(low, high + 1, count)
     if count < 2:
         raise InvalidInput(
-            f"The P grid range {reprlib.repr(piece)} asks for {count} values; @ needs at least 2."
+            f"the P grid range {reprlib.repr(piece)} asks for {count} values; @ needs at least 2"
         )
     return _log_spaced(low, high, count)
 
@@ -109,9 +109,9 @@ def _integer(digits: str) -> int:
 
 def _in_range(value: int) -> int:
     if value < 1:
-        raise InvalidInput(f"P counts the root, so it is at least 1; the grid holds {_shown(value)}.")
+        raise InvalidInput(f"P counts the root, so it is at least 1; the grid holds {_shown(value)}")
     if value > MAX_P:
-        raise InvalidInput(f"P may be at most {MAX_P}; the grid holds {_shown(value)}.")
+        raise InvalidInput(f"P may be at most {MAX_P}; the grid holds {_shown(value)}")
     return value
 
 
@@ -140,12 +140,12 @@ def _from_numbers(grid: int | Iterable[int]) -> NDArray[np.int64]:
         grid = _checked_range(grid)
     array = np.atleast_1d(np.asarray(grid if isinstance(grid, np.ndarray | range) else _as_list(grid)))
     if array.size == 0:
-        raise InvalidInput("The P grid is empty; give at least one P.")
+        raise InvalidInput("the P grid is empty; give at least one P")
     if array.ndim != 1:
-        raise InvalidInput(f"The P grid must be one-dimensional, not of shape {array.shape}.")
+        raise InvalidInput(f"the P grid must be one-dimensional, not of shape {array.shape}")
     if array.dtype.kind not in "iu":
         raise InvalidInput(
-            f"The P grid must hold whole numbers, not {array.dtype} values such as {array[0]!s:.40}."
+            f"the P grid must hold whole numbers, not {array.dtype} values such as {array[0]!s:.40}"
         )
     _in_range(int(array.min()))
     _in_range(int(array.max()))
@@ -170,7 +170,7 @@ def _as_list(grid: int | Iterable[int]) -> list[int]:
                 raise TypeError
             value = operator.index(item)
         except TypeError:
-            raise InvalidInput(f"The P grid must hold whole numbers, not {reprlib.repr(item)}.") from None
+            raise InvalidInput(f"the P grid must hold whole numbers, not {reprlib.repr(item)}") from None
         values.append(_in_range(value))
     return values
 
@@ -204,7 +204,7 @@ def parse_dist(text: str) -> dict[str, Any]:
     name, colon, rest = text.strip().partition(":")
     name = name.strip()
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"The law {reprlib.repr(text)} has no name; write NAME or NAME:key=value,...")
+        raise InvalidInput(f"the law {reprlib.repr(text)} has no name; write NAME or NAME:key=value,...")
     spec: dict[str, Any] = {"name": name}
     if not colon:
         return spec
@@ -215,7 +215,7 @@ def parse_dist(text: str) -> dict[str, Any]:
                 f"{name}: {reprlib.repr(item.strip())} is not key=value; write {name}:key=value,..."
             )
         if key in spec:
-            raise InvalidInput(f"{name}: the key {key} is given twice; give it once.")
+            raise InvalidInput(f"{name}: the key {key} is given twice; give it once")
         spec[key] = _value(name, key, value)
     return spec
 
@@ -241,7 +241,7 @@ def _split(text: str, name: str) -> Iterator[str]:
     if quoted or depth:
         raise InvalidInput(
             f"{name}: brackets or quotes do not match in {reprlib.repr(text)}; close them, or write a value"
-            ' that holds them as a JSON string, "...".'
+            ' that holds them as a JSON string, "..."'
         )
     yield text[start:]
 
@@ -253,7 +253,7 @@ def _value(name: str, key: str, text: str) -> Any:
         # Brackets and quotes announce JSON; anything else is a bare word.
         if text[0] in '[{"':
             raise InvalidInput(
-                f"{name}: the value of {key} is not valid JSON: {reprlib.repr(text)}."
+                f"{name}: the value of {key} is not valid JSON: {reprlib.repr(text)}"
             ) from None
         return text
 

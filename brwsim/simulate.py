@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from brwsim.engine.backend import resolve
 from brwsim.engine.rules import BlockKey, Finished, Precision, Rule, TreeCount
 from brwsim.engine.run import Progress, run, worker_threads
 from brwsim.errors import FileError, InvalidInput
@@ -35,6 +36,8 @@ def sweep(
     estimator: Estimator = "control",
     threads: int | None = None,
     executor: Executor | None = None,
+    backend: str = "cpu",
+    device: int = 0,
     out: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
@@ -62,6 +65,11 @@ def sweep(
         Worker threads; all available processors if not given.
     executor : concurrent.futures.Executor, optional
         Runs the blocks instead of threads, for example ``dask.distributed.Client(...).get_executor()``.
+    backend : {"cpu", "cuda", "auto"}
+        Grow trees on the processors or on an NVIDIA GPU (docs/cuda.md). ``auto`` takes a GPU where there
+        is one and it pays, else, without a word, the processors. Blocks of both mix in one file.
+    device : int
+        Which GPU, from 0.
     out : path, optional
         HDF5 file to keep the result in, committed every few seconds. A file of the same sweep is
         continued; any other file is refused and left alone.
@@ -76,6 +84,8 @@ def sweep(
     ------
     InvalidInput
         For a bad argument, before anything is computed or written.
+    DeviceError
+        When ``backend="cuda"`` and there is no GPU to use, or its memory does not suffice.
     FileError
         When ``out`` cannot be written or holds something else.
 
@@ -89,6 +99,7 @@ def sweep(
     rule = _rule(spec, check_seed(seed), trees, rel_err, estimator)
     if threads is not None and not 1 <= threads <= MAX_THREADS:
         raise InvalidInput(f"threads must be from 1 to {MAX_THREADS}, not {threads}")
+    chosen = resolve(backend, device, None if trees is None else int(trees) * int(spec.P[-1]))
     path = None if out is None else Path(out)
     finished = {} if path is None else _finished_in(path, spec)
 
@@ -99,9 +110,11 @@ def sweep(
     def result_of(blocks: Finished) -> Result:
         return Result(spec, dict(sorted(blocks.items())), estimator, path, provenance())
 
+    if chosen.name == "cuda":
+        threads = 1  # one thread keeps a GPU busy
     pool = worker_threads(threads) if executor is None else nullcontext((executor, 32))
     with pool as (workers, count):
-        run(spec, seed, rule, finished, workers, count, commit, progress or (lambda _: None))
+        run(spec, seed, rule, finished, workers, count, commit, progress or (lambda _: None), chosen)
     return result_of(finished)
 
 

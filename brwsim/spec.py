@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from brwsim.errors import InvalidInput
 from brwsim.parse import parse_dist, parse_grid
-from brwsim.process import process_from_spec
+from brwsim.process import PROCESSES, process_from_spec
 from brwsim.process.base import Process
+from brwsim.process.laws.build import keys_of
 
 MAX_SEED = 2**64 - 1
 
@@ -25,7 +26,8 @@ class SweepSpec:
     """The question a sweep answers: which process, at which P.
 
     Two sweeps with the same ``spec_id`` and the same seed grow the same trees, so their blocks can be
-    shared, resumed and merged.
+    shared, resumed and merged. Where a pool of distributions is kept (``Process.hint_keys``) is stored but
+    no part of the identity: its hash is.
 
     Parameters
     ----------
@@ -56,13 +58,25 @@ class SweepSpec:
 
     @property
     def spec_id(self) -> str:
-        """First 16 hex digits of the SHA-256 of ``to_json()``."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+        """First 16 hex digits of the SHA-256 of ``to_json()`` without hint keys."""
+        identity = canonical_json({"process": _without_hints(self.process_spec), "P": self.grid})
+        return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+    @functools.cached_property
+    def process_spec(self) -> dict[str, Any]:
+        """The process as JSON-ready data: its name, then its keys in the order of its constructor."""
+        spec: dict[str, Any] = _in_order(json.loads(self.process_json))
+        return spec
+
+    @property
+    def process_class(self) -> type[Process]:
+        """What the process is an instance of, known without building it."""
+        return _named(self.process_spec) or Process
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process itself."""
-        return process_from_spec(json.loads(self.process_json))
+        """The process itself; raises FileError where a file that it reads is missing."""
+        return process_from_spec(self.process_spec)
 
     @functools.cached_property
     def P(self) -> NDArray[np.int64]:
@@ -70,9 +84,10 @@ class SweepSpec:
         return parse_grid(self.grid)
 
     def __str__(self) -> str:
-        process = json.loads(self.process_json)
-        keys = ",".join(f"{key}={json.dumps(value)}" for key, value in process.items() if key != "name")
-        return f"{process['name']}:{keys}" if keys else str(process["name"])
+        keys = ",".join(
+            f"{key}={json.dumps(value)}" for key, value in self.process_spec.items() if key != "name"
+        )
+        return f"{self.process_spec['name']}:{keys}" if keys else str(self.process_spec["name"])
 
 
 def as_process(dist: str | Mapping[str, Any] | Process) -> Process:
@@ -80,6 +95,32 @@ def as_process(dist: str | Mapping[str, Any] | Process) -> Process:
     if isinstance(dist, Process):
         return dist
     return process_from_spec(parse_dist(dist) if isinstance(dist, str) else dict(dist))
+
+
+def _in_order(spec: Any) -> Any:
+    """The same data, the keys of every process in it in the order of its constructor."""
+    if isinstance(spec, list):
+        return [_in_order(item) for item in spec]
+    if not isinstance(spec, dict):
+        return spec
+    known = ["name", *keys_of(process)] if (process := _named(spec)) else []
+    ordered = [key for key in known if key in spec] + [key for key in spec if key not in known]
+    return {key: _in_order(spec[key]) for key in ordered}
+
+
+def _without_hints(spec: Any) -> Any:
+    """The same data without the hint keys of any process in it."""
+    if isinstance(spec, list):
+        return [_without_hints(item) for item in spec]
+    if not isinstance(spec, dict):
+        return spec
+    hints = process.hint_keys if (process := _named(spec)) else ()
+    return {key: _without_hints(value) for key, value in spec.items() if key not in hints}
+
+
+def _named(spec: Mapping[str, Any]) -> type[Process] | None:
+    name = spec.get("name")
+    return PROCESSES.get(name) if isinstance(name, str) else None
 
 
 def check_seed(seed: int) -> int:

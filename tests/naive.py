@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brwsim.process.base import KernelRow, Logits, Row, Sticks
+from brwsim.process.base import (
+    Alone,
+    Gaussian,
+    KernelRow,
+    Layout,
+    Logits,
+    Moves,
+    Rotation,
+    Row,
+    State,
+    Sticks,
+)
 
 MASK_32 = 2**32 - 1
 MASK_64 = 2**64 - 1
 ROOT_KEY = 0x243F6A8885A308D3
-STICKS, ROW, LOGITS = 0, 1, 2
+STICKS, ROW, LOGITS, STATE = 0, 1, 2, 3
 NEGLIGIBLE = 1e-4  # of a node's mass: ten times below the lightest node the tests extract
 
 
@@ -144,16 +156,74 @@ def _sticks(row: Sticks, stream: Stream) -> list[float]:
 
 def best_weights(rows: list[tuple[float, KernelRow]], seed: int, tree: int, limit: int) -> list[float]:
     """Weights of the ``limit`` heaviest nodes, heaviest first; one row, or rows of equal weights."""
-    heap: list[tuple[float, int, int]] = [(-1.0, 0, ROOT_KEY)]
+    return best_nodes(Layout([State(rows, 0.0)], Alone()), seed, tree, limit)
+
+
+def best_nodes(layout: Layout, seed: int, tree: int, limit: int) -> list[float]:
+    """The same for a process with states, each with one row or rows of equal weights."""
+    heap: list[tuple[float, int, int, Code]] = [(-1.0, 0, ROOT_KEY, None)]
     pushed = 1
     best = []
     while len(best) < limit:
-        negative, _, key = heapq.heappop(heap)
+        negative, _, key, code = heapq.heappop(heap)
         best.append(-negative)
-        index = 0
-        if len(rows) > 1:
-            index = int(Stream(seed, tree, key, ROW).two()[0] * len(rows))
-        for rank, share in enumerate(shares(rows[index][1], seed, tree, key), start=1):
-            heapq.heappush(heap, (negative * share, pushed, child_key(key, rank)))
+        value, state = enter(layout.memory, seed, tree, key, code)
+        row = choose_row(layout.states[state], seed, tree, key)
+        for rank, share in enumerate(shares(row, seed, tree, key), start=1):
+            child = (negative * share, pushed, child_key(key, rank), (value, rank))
+            heapq.heappush(heap, child)
             pushed += 1
     return best
+
+
+Code = tuple[float, int] | None
+"""What a child is born with: its parent's value and its own rank; None for the root."""
+
+
+def enter(
+    memory: Alone | Moves | Gaussian | Rotation, seed: int, tree: int, key: int, code: Code
+) -> tuple[float, int]:
+    """A node's value (of a chain, its state) and its state."""
+    stream = Stream(seed, tree, key, STATE)
+    if isinstance(memory, Alone):
+        return 0.0, 0
+    if isinstance(memory, Moves):
+        law = memory.start
+        if code is not None:
+            parent, rank = code
+            law = memory.matrices[min(rank, len(memory.matrices)) - 1][int(parent)]
+        state = _drawn(stream.two()[0], [float(p) for p in law])
+        return float(state), state
+    if isinstance(memory, Gaussian):
+        value = memory.start if code is None and memory.start is not None else _normal(stream)
+        if code is not None:
+            value = memory.rho * code[0] + math.sqrt(1.0 - memory.rho**2) * value
+    else:
+        first = stream.two()[0] if memory.start is None else memory.start
+        value = first if code is None else code[0] + memory.move
+        value -= math.floor(value)
+    return value, sum(1 for level in memory.levels if level <= value)
+
+
+def _drawn(u: float, law: Sequence[float]) -> int:
+    """The first possible outcome whose cumulative probability exceeds ``u``."""
+    reached = 0.0
+    possible = [outcome for outcome, p in enumerate(law) if p > 0.0]
+    for outcome in possible:
+        reached += law[outcome]
+        if reached > u:
+            return outcome
+    return possible[-1]
+
+
+def _normal(stream: Stream) -> float:
+    u, v = stream.two()
+    return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+
+
+def choose_row(state: State, seed: int, tree: int, key: int) -> KernelRow:
+    """One of a state's rows, all equally likely."""
+    index = 0
+    if len(state.rows) > 1:
+        index = int(Stream(seed, tree, key, ROW).two()[0] * len(state.rows))
+    return state.rows[index][1]

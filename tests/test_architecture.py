@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ LAYERS = [
     {"results"},
     {"report"},
     {"simulate"},
+    {"stresstest"},
     {"cli", "__main__", "__init__"},
 ]
 # Imported inside a function, for a reason given there
@@ -77,6 +79,20 @@ def test_imports_follow_the_data(path):
 def test_no_module_is_too_long():
     long = {path.name: n for path in modules() if (n := len(path.read_text().splitlines())) > 350}
     assert not long
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_messages_of_errors_read_alike(path):
+    """Printed after "brwsim: error: ": no capital at the start, no full stop at the end."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call) or not node.exc.args:
+            continue
+        message = node.exc.args[0]
+        parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+        texts = [part.value if isinstance(part, ast.Constant) else "..." for part in parts]
+        if all(isinstance(text, str) for text in texts):
+            assert not re.search(r"(?<!\.)\.$", texts[-1]), f"line {node.lineno}: {texts[-1]}"
+            assert not re.match(r"[A-Z][a-z]|A ", texts[0]), f"line {node.lineno}: {texts[0]}"
 
 
 def test_importing_brwsim_stays_light():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -94,9 +96,30 @@ def test_sweep_help_lists_every_law_with_its_keys():
     out = " ".join(invoke("sweep", "--help").stdout.split())
     for name in LAWS:
         assert name in out
-    assert "Keys: vocab=32000, alpha (optional), entropy (optional)." in out
+    assert "Keys: vocab=32000, (alpha | entropy)." in out
+    assert "(laws, transition | low, high, persistence, share, vocab), start (optional)." in out
+    assert "mixture:laws=" in out
     assert "Keys: p (needed)." in out
     assert f"[default: {DEFAULT_REL_ERR}]" in out
+
+
+def test_keys_that_exclude_each_other_do():
+    """What help shows as (a | b) are keys of the process, none of them needed."""
+    from brwsim.process import PROCESSES
+
+    for process in PROCESSES.values():
+        parameters = inspect.signature(process).parameters
+        for key in (key for group in process.either for key in group):
+            assert parameters[key].default is None, (process.name, key)
+
+
+def test_examples_in_help_run():
+    from brwsim.cli.sweep import sweep
+
+    for line in sweep.epilog.splitlines():
+        if line.strip().startswith("brwsim sweep --dist"):
+            _, _, *args = shlex.split(line)
+            invoke("sweep", *args, "--P", "1,2", "--trees", 4)
 
 
 def test_version():
@@ -131,6 +154,53 @@ def test_sweep_says_where_the_file_is_and_what_is_next(tmp_path):
     invoke("sweep", *SMALL, "--out", tmp_path / "a.h5")
     assert brwsim.load(tmp_path / "a.h5").trees == 40
     assert before.keys() == contents(tmp_path).keys()
+
+
+def test_sweep_suggests_what_works(tmp_path, monkeypatch):
+    script = tmp_path / "bin" / "brwsim"
+    script.parent.mkdir()
+    script.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    out = tmp_path / "a.h5"
+    args = ["sweep", "--P", "1", "--dist", "uniform", "--out", out]
+    monkeypatch.setenv("PATH", "")
+    assert f"next: {script} compare {out}" in invoke(*args).stderr
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert f"next: brwsim compare {out}" in invoke(*args).stderr
+    monkeypatch.setattr(sys, "argv", [str(Path(brwsim.__file__).parent / "__main__.py")])
+    monkeypatch.setenv("PATH", "")
+    assert f"next: python -m brwsim compare {out}" in invoke(*args).stderr
+    monkeypatch.setattr("brwsim.cli.sweep.find_spec", lambda name: None)
+    assert "plot" not in invoke(*args).stderr
+
+
+def test_continuing_is_said(tmp_path):
+    out = tmp_path / "a.h5"
+    assert "continued" not in invoke("sweep", *SMALL, "--out", out).stderr
+    assert f"continued: 40 trees were in {out}\n" in invoke("sweep", *SMALL, "--out", out).stderr
+    added = invoke("sweep", *SMALL, "--seed", 7, "--out", out).stderr
+    assert f"continued: 40 trees were in {out}, of other seeds; those of seed 7 are added" in added
+
+
+def test_notes_of_a_long_sweep(tmp_path):
+    from brwsim.cli.progress import Notes
+    from brwsim.engine.run import Progress
+
+    def at(seconds: float, is_forecast: bool = True) -> Progress:
+        return Progress(10, 30010, 64, 3_200_000, is_forecast, seconds)
+
+    notes = Notes(0, tmp_path / "a.h5")
+    assert list(notes.of(at(0.5))) == []  # too early to tell
+    assert list(notes.of(at(2.0, is_forecast=False))) == []
+    assert list(notes.of(at(2.0))) == ["about 3,200,000 trees, 100 min; Ctrl-C keeps what is done"]
+    assert list(notes.of(at(4.0))) == []
+    assert next(Notes(0, None).of(at(100.0))).startswith("about 3,200,000 trees, 83 h; without --out")
+    assert list(Notes(0, None).of(Progress(10, 20, 64, 128, True, 5.0))) == []  # soon done
+
+
+def test_a_precision_out_of_reach_is_refused_at_once():
+    error = invoke("sweep", *SMALL[:4], "--rel-err", "1e-7", code=2).stderr
+    assert "rel_err 1e-07 is out of reach" in error
 
 
 def test_show_prints_exactly_the_result(run):
@@ -216,6 +286,12 @@ def test_bound_from_moments_and_from_a_law():
         "leaf_count"
         in json.loads(invoke("bound", "--mu", 0.683, "--mu2", 1.2, "--vocab", 50, "--json").stdout)["bounds"]
     )
+    long, short = (
+        invoke("bound", "--mu", 0.683, "--mu2", 1.2, key, 50) for key in ("--vocab-size", "--vocab")
+    )
+    assert "leaf_count" in long.stdout
+    assert long.stdout == short.stdout
+    assert "corollary1" in long.stdout
     assert "annealed" in invoke("bound", "--dist", "dirichlet:vocab=50,alpha=0.02", "--P", "1..64").stdout
 
 
@@ -225,6 +301,14 @@ def test_profile(tmp_path):
     data = json.loads(invoke("profile", path, "--json").stdout)
     assert data["pooled"]["mu"]["lower"] == pytest.approx(0.6277, abs=1e-4)
     assert "mu lower" in invoke("profile", path, "--vocab-size", 2).stdout
+    assert invoke("profile", path, "--vocab", 2).stdout == invoke("profile", path, "--vocab-size", 2).stdout
+    rng = np.random.default_rng(0)
+    np.save(path, np.log(rng.dirichlet([0.5] * 4, size=(2, 60))))
+    assert "Ljung-Box" not in invoke("profile", path).stdout
+    assert "Ljung-Box" in invoke("profile", path, "--dependence").stdout
+    assert "dependence" not in json.loads(invoke("profile", path, "--json").stdout)["files"][0]
+    data = json.loads(invoke("profile", path, "--json", "--dependence").stdout)
+    assert data["files"][0]["dependence"]["positions"] == 120
 
 
 def test_doctor():
@@ -336,6 +420,19 @@ def test_bad_figures(run, tmp_path):
     invoke("plot", run, "--out", tmp_path / "no" / "a.png", code=5)
     assert contents(tmp_path) == {}
     assert contents(run.parent) == before
+
+
+def test_errors_read_alike():
+    for args in (
+        ("sweep", "--nope"),
+        ("sweep", "--trees", "x"),
+        ("show",),
+        ("nope",),
+        ("sweep", "--dist", "x"),
+    ):
+        message = invoke(*args, code=2).stderr.removeprefix("brwsim: error: ").strip().partition(" (see")[0]
+        assert message[0].islower(), message
+        assert not message.endswith("."), message
 
 
 def test_comparing_a_P_that_is_not_there(run):

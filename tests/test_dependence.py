@@ -509,9 +509,10 @@ def test_bad_lengths(tmp_path: Path, records: list[Any], message: str) -> None:
 def test_profile_tests_long_responses(tmp_path: Path) -> None:
     path = tmp_path / "long.npy"
     np.save(path, laws(2.0 * autoregressive(np.random.default_rng(21), 0.8, 30, 60)))
-    found = profile(path)
+    found = profile(path, dependence=True)
     report = found.files[0].dependence
     assert report is not None
+    assert found.dependence == (report,)
     assert report.mean == pytest.approx(found.files[0].mu.lower, rel=1e-12)
     assert report.mean_stderr == pytest.approx(found.files[0].mu.lower_stderr, rel=1e-12)
     assert close(report.copula.rho, 0.8, report.copula.stderr)
@@ -526,15 +527,32 @@ def test_profile_tests_long_responses(tmp_path: Path) -> None:
     assert data["files"][0]["dependence"]["portmanteau"]["dof"] == 20
     assert data["pooled"]["dependence"] is None
     assert data["acceptance"] == []
-    again = json.dumps(profile(path).to_dict())
+    again = json.dumps(profile(path, dependence=True).to_dict())
     assert again == json.dumps(found.to_dict())  # shuffles are of fixed seed
+
+
+def test_profile_tests_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lengths = tmp_path / "long.npy", tmp_path / "a.jsonl"
+    np.save(path, laws(autoregressive(np.random.default_rng(21), 0.8, 30, 60)))
+    jsonl(lengths, {"d": {"acc_len": [2, 1, 3] * 20}})
+    with monkeypatch.context() as patch:
+        patch.setattr("brwsim.traces.dependence.autocorrelation", None)
+        found = profile([path, lengths])
+        assert "Ljung-Box" not in str(found)
+        assert "dependence" not in json.dumps(found.to_dict())
+    assert [report.source for report in found.dependence] == [
+        str(path),
+        f"{lengths} d, positions",
+        f"{lengths} d, calls",
+    ]
+    assert "Ljung-Box" in str(profile(path, dependence=True))
 
 
 def test_profile_leaves_out_what_cannot_be_tested(tmp_path: Path) -> None:
     short, constant = tmp_path / "short.npy", tmp_path / "constant.npy"
     np.save(short, laws(np.random.default_rng(22).normal(size=(30, 19))))
     np.save(constant, laws(np.zeros((3, 40))))
-    found = profile([short, constant])
+    found = profile([short, constant], dependence=True)
     assert [summary.dependence for summary in found.files] == [None, None]
     assert "Ljung-Box" not in str(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -178,6 +179,50 @@ def test_rules_go_through_the_same_rounds_again():
         asked |= {BlockKey(9, block.tier, block.index) for block in planned}
     assert asked == set(result.blocks)
     assert TreeCount(result.spec, 10).next_round({})[-1].trees == 2
+
+
+def test_the_work_is_forecast_after_the_first_round():
+    """The bar's length is honest: it is never far from what the sweep takes in the end."""
+    seen = []
+    result = brwsim.sweep(SMALL, "1..256", rel_err=1e-3, seed=9, progress=seen.append)
+    assert not seen[0].is_forecast
+    assert math.isnan(seen[0].seconds_left)
+    known = [progress for progress in seen if progress.is_forecast]
+    assert known[-1].done == known[-1].wanted
+    assert known[-1].trees == known[-1].wanted_trees == result.trees
+    assert all(0.5 < progress.wanted / known[-1].wanted < 2.0 for progress in known)
+    assert all(0.5 < progress.wanted_trees / result.trees < 2.0 for progress in known)
+    assert known[-1].seconds_left == 0.0
+
+
+def test_a_number_of_trees_is_its_own_forecast():
+    seen = []
+    brwsim.sweep(SMALL, "1..64", trees=100, progress=seen.append)
+    assert {(progress.wanted, progress.wanted_trees) for progress in seen} == {(6400, 100)}
+    assert all(progress.is_forecast for progress in seen)
+
+
+@pytest.mark.parametrize("P", ["1..256", "2"])
+def test_a_precision_out_of_reach_is_refused_after_the_first_round(tmp_path, P):
+    counting = Serial()
+    with pytest.raises(
+        brwsim.InvalidInput, match=r"rel_err 1e-07 is out of reach: .* ask for \S+ or more$"
+    ) as caught:
+        brwsim.sweep(SMALL, P, rel_err=1e-7, executor=counting, out=tmp_path / "run.h5")
+    assert counting.calls == 12  # 64 trees
+    assert brwsim.load(tmp_path / "run.h5").trees == 64
+    reachable = float(str(caught.value).split()[-3])
+    rule = Precision(SweepSpec.of(SMALL, P), 0, reachable, "control")
+    rule.next_round({})
+    assert rule.next_round(brwsim.load(tmp_path / "run.h5").blocks)
+
+
+def test_progress_tells_what_was_there_before(tmp_path):
+    seen = []
+    for seed in (1, 2):
+        brwsim.sweep(SMALL, "1..8", trees=10, seed=seed, out=tmp_path / "a.h5", progress=seen.append)
+    assert seen[0].found == {}
+    assert seen[-1].found == {1: 10}
 
 
 def test_interruption_keeps_what_is_finished(tmp_path):

@@ -406,34 +406,34 @@ def test_registry_is_keyed_by_name() -> None:
     [
         (
             "dirichle",
-            r"^Unknown law 'dirichle' \(did you mean dirichlet\?\); choose one of dirichlet, poisson-",
+            r"^unknown law 'dirichle' \(did you mean dirichlet\?\); choose one of dirichlet, poisson-",
         ),
-        ("Zipf", r"Unknown law 'Zipf' \(did you mean zipf\?\)"),
-        ("qqq", r"^Unknown law 'qqq'; choose one of dirichlet, .*, mixture\.$"),
+        ("Zipf", r"unknown law 'Zipf' \(did you mean zipf\?\)"),
+        ("qqq", r"^unknown law 'qqq'; choose one of dirichlet, .*, mixture$"),
         (
             "dirichlet:alfa=1",
-            r"^dirichlet has no key 'alfa' \(did you mean alpha\?\); its keys are vocab, alpha, entropy\.$",
+            r"^dirichlet has no key 'alfa' \(did you mean alpha\?\); its keys are vocab, alpha, entropy$",
         ),
-        ("uniform:p=1", r"^uniform has no key 'p'; its keys are vocab\.$"),
+        ("uniform:p=1", r"^uniform has no key 'p'; its keys are vocab$"),
         ("table", r"^table needs the key p; write table:p="),
         ("mixture", r"^mixture needs the key laws"),
-        ("dirichlet:alpha=0", r"^dirichlet: alpha must be above 0 .*got 0\.$"),
-        ("dirichlet:alpha=-1", r"alpha must be above 0 .*got -1\.$"),
+        ("dirichlet:alpha=0", r"^dirichlet: alpha must be above 0 .*got 0$"),
+        ("dirichlet:alpha=-1", r"alpha must be above 0 .*got -1$"),
         ("dirichlet:alpha=1e300", r"alpha must be above 0 and at most 3.12e\+195, got 1"),
-        ("dirichlet:alpha=oops", r"^dirichlet: alpha must be a number, not 'oops'\.$"),
+        ("dirichlet:alpha=oops", r"^dirichlet: alpha must be a number, not 'oops'$"),
         ("dirichlet:alpha=true", r"alpha must be a number, not True"),
         ("dirichlet:alpha=1e999", r"alpha must be a finite number, not inf"),
         ("dirichlet:alpha=NaN", r"alpha must be a number, not 'NaN'"),
-        ("dirichlet:vocab=1", r"^dirichlet: vocab must lie in 2\.\.2147483647, got 1\.$"),
-        ("dirichlet:vocab=2.5", r"^dirichlet: vocab must be a whole number, not 2\.5\.$"),
+        ("dirichlet:vocab=1", r"^dirichlet: vocab must lie in 2\.\.2147483647, got 1$"),
+        ("dirichlet:vocab=2.5", r"^dirichlet: vocab must be a whole number, not 2\.5$"),
         ("dirichlet:vocab=null", r"vocab must be a number, not None"),
         ("dirichlet:vocab=" + "9" * 400, r"vocab must be a finite number"),
-        ("dirichlet:alpha=1,entropy=1", r"^dirichlet: give alpha or entropy, not both\.$"),
+        ("dirichlet:alpha=1,entropy=1", r"^dirichlet: give alpha or entropy, not both$"),
         (
             "dirichlet:vocab=2,entropy=0.7",
-            r"entropy must lie between 0 and 0\.693147 nats \(ln 2\), got 0\.7\.$",
+            r"entropy must lie between 0 and 0\.693147 nats \(ln 2\), got 0\.7$",
         ),
-        ("dirichlet:entropy=0", r"entropy must lie between 0 and 10\.3735 nats \(ln 32000\), got 0\.$"),
+        ("dirichlet:entropy=0", r"entropy must lie between 0 and 10\.3735 nats \(ln 32000\), got 0$"),
         (
             "poisson-dirichlet:discount=1",
             r"discount must lie in \[0, 1\), got 1; for a finite vocabulary use dirichlet",
@@ -448,16 +448,16 @@ def test_registry_is_keyed_by_name() -> None:
         ("softmax-normal:sigma=1,entropy=1", r"give sigma or entropy, not both"),
         ("softmax-normal:entropy=1e-9", r"needs a sigma above 10000; raise entropy"),
         ("softmax-normal:entropy=9", r"entropy must lie between 0 and 8\.31777 nats \(ln 4096\)"),
-        ("table:p=0.5", r"^table: p must be a list of probabilities, not 0\.5\.$"),
+        ("table:p=0.5", r"^table: p must be a list of probabilities, not 0\.5$"),
         ("table:p=abc", r"p must be a list of probabilities, not 'abc'"),
         ("table:p=[]", r"p must list 1\.\.4194304 probabilities, got 0"),
-        ("table:p=[0.5,0.4]", r"^table: p must sum to 1, but sums to 0\.9; divide each entry by that\.$"),
-        ("table:p=[1.5,-0.5]", r"^table: p\[1\] must not be negative, got -0\.5\.$"),
-        ('table:p=[0.5,"x"]', r"^table: p\[1\] must be a number, not 'x'\.$"),
-        ("uniform:vocab=0", r"^uniform: vocab must lie in 1\.\.4194304, got 0\.$"),
+        ("table:p=[0.5,0.4]", r"^table: p must sum to 1, but sums to 0\.9; divide each entry by that$"),
+        ("table:p=[1.5,-0.5]", r"^table: p\[1\] must not be negative, got -0\.5$"),
+        ('table:p=[0.5,"x"]', r"^table: p\[1\] must be a number, not 'x'$"),
+        ("uniform:vocab=0", r"^uniform: vocab must lie in 1\.\.4194304, got 0$"),
         ("uniform:vocab=5000000", r"vocab must lie in 1\.\.4194304"),
-        ("zipf:vocab=1", r"^zipf: vocab must lie in 2\.\.4194304, got 1\.$"),
-        ("zipf:exponent=-1", r"^zipf: exponent must lie in 0\.\.1000, got -1\.$"),
+        ("zipf:vocab=1", r"^zipf: vocab must lie in 2\.\.4194304, got 1$"),
+        ("zipf:exponent=-1", r"^zipf: exponent must lie in 0\.\.1000, got -1$"),
         ("zipf:exponent=1,entropy=1", r"give exponent or entropy, not both"),
         ("zipf:vocab=2,entropy=0.7", r"^zipf: entropy must lie between"),
         ("geometric:p=1", r"p must lie in \[1e-05, 1\), got 1; uniform:vocab=1 is the limit p = 1"),
@@ -467,9 +467,9 @@ def test_registry_is_keyed_by_name() -> None:
         ("geometric:entropy=1e-30", r"is too small for p to differ from 1; raise entropy"),
         ("mixture:laws=[]", r"^mixture: laws must be a list of laws"),
         ("mixture:laws=zipf", r"laws must be a list of laws such as .* not 'zipf'"),
-        ('mixture:laws=["foo"]', r"^mixture: laws\[0\]: Unknown law 'foo'; choose"),
-        ("mixture:laws=[3]", r"^mixture: laws\[0\]: A law must be a text or a mapping with a name, not 3\.$"),
-        ("mixture:laws=[{}]", r"^mixture: laws\[0\]: The law has no name; choose one of"),
+        ('mixture:laws=["foo"]', r"^mixture: laws\[0\]: unknown law 'foo'; choose"),
+        ("mixture:laws=[3]", r"^mixture: laws\[0\]: a law must be a text or a mapping with a name, not 3$"),
+        ("mixture:laws=[{}]", r"^mixture: laws\[0\]: the law has no name; choose one of"),
         ('mixture:laws=["zipf"],weights=[0.5,0.5]', r"give one weight per law, got 2 weights for 1 laws"),
         (
             'mixture:laws=["zipf","uniform"],weights=[1,0]',
@@ -490,14 +490,14 @@ def test_bad_laws_are_refused_in_one_sentence(text: str, message: str) -> None:
         as_law(text)
     sentence = str(caught.value)
     assert "\n" not in sentence
-    assert sentence.endswith(".")
+    assert not sentence.removesuffix("...").endswith(".")
     assert len(sentence) < 250
 
 
 def test_a_spec_must_have_a_known_name() -> None:
     with pytest.raises(InvalidInput, match="has no name"):
         law_from_spec({"vocab": 5})
-    with pytest.raises(InvalidInput, match="Unknown law 7"):
+    with pytest.raises(InvalidInput, match="unknown law 7"):
         law_from_spec({"name": 7})
 
 

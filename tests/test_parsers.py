@@ -101,14 +101,14 @@ def test_one_number() -> None:
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ("", r"^The P grid is empty; write 16,64,256 or 1\.\.4096"),
+        ("", r"^the P grid is empty; write 16,64,256 or 1\.\.4096"),
         ("  ", "is empty"),
         ("1,,2", "empty item between commas"),
         ("1,2,", "empty item between commas"),
-        ("4096..1", r"^The P grid range '4096\.\.1' is reversed; write 1\.\.4096\.$"),
-        ("0", r"^P counts the root, so it is at least 1; the grid holds 0\.$"),
+        ("4096..1", r"^the P grid range '4096\.\.1' is reversed; write 1\.\.4096$"),
+        ("0", r"^P counts the root, so it is at least 1; the grid holds 0$"),
         ("0..5", "at least 1"),
-        ("-3", r"^The P grid item '-3' is not made of positive whole numbers"),
+        ("-3", r"^the P grid item '-3' is not made of positive whole numbers"),
         ("1..-3", "not made of positive whole numbers"),
         ("1.5", "not made of positive whole numbers"),
         ("1e3", "not made of positive whole numbers"),
@@ -118,14 +118,14 @@ def test_one_number() -> None:
         ("5:2", "not made of positive whole numbers"),
         ("1..9:2:2", "not made of positive whole numbers"),
         ("\u0661..5", "not made of positive whole numbers"),
-        ("1..10:0", r"^The P grid range '1\.\.10:0' has step 0; give a step of at least 1\.$"),
-        ("1..10@1", r"asks for 1 values; @ needs at least 2\.$"),
+        ("1..10:0", r"^the P grid range '1\.\.10:0' has step 0; give a step of at least 1$"),
+        ("1..10@1", r"asks for 1 values; @ needs at least 2$"),
         ("1..10@0", "asks for 0 values"),
-        ("1..10000001", r"^P may be at most 10000000; the grid holds 10000001\.$"),
+        ("1..10000001", r"^P may be at most 10000000; the grid holds 10000001$"),
         ("1..1000000000000000000000@8", "P may be at most 10000000"),
         ("9" * 6000, "P may be at most 10000000"),
         ("1.." + "9" * 6000, "P may be at most 10000000"),
-        ([], r"^The P grid is empty"),
+        ([], r"^the P grid is empty"),
         (range(0), "is empty"),
         (np.array([], dtype=np.int64), "is empty"),
         (0, "at least 1"),
@@ -138,7 +138,7 @@ def test_one_number() -> None:
         ([-(10**5000)], "at least 1"),
         ([10**30], "P may be at most 10000000"),
         (np.array([2**63 + 1], dtype=np.uint64), "P may be at most 10000000"),
-        (2.0, r"^The P grid must hold whole numbers, not 2\.0\.$"),
+        (2.0, r"^the P grid must hold whole numbers, not 2\.0$"),
         (None, "whole numbers, not None"),
         (b"5", "whole numbers, not b'5'"),
         (True, "whole numbers, not True"),
@@ -152,7 +152,7 @@ def test_bad_grids_are_refused_in_one_sentence(grid: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
         parse_grid(grid)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".")
+    assert not str(caught.value).endswith(".")
     assert len(str(caught.value)) < 250
 
 
@@ -240,7 +240,7 @@ def test_any_json_value_survives(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"^The law '' has no name; write NAME or NAME:key=value"),
+        ("", r"^the law '' has no name; write NAME or NAME:key=value"),
         (":vocab=5", "has no name"),
         ("vocab=5", "has no name"),
         ("dirichlet:", r"^dirichlet: '' is not key=value; write dirichlet:key=value"),
@@ -249,12 +249,12 @@ def test_any_json_value_survives(values: dict[str, Any]) -> None:
         ("dirichlet:=3", "'=3' is not key=value"),
         ("dirichlet:alpha=1,", "'' is not key=value"),
         ("dirichlet:alpha=1,,vocab=2", "'' is not key=value"),
-        ("dirichlet:alpha=1,alpha=2", r"^dirichlet: the key alpha is given twice; give it once\.$"),
+        ("dirichlet:alpha=1,alpha=2", r"^dirichlet: the key alpha is given twice; give it once$"),
         ("dirichlet:name=zipf", "the key name is given twice"),
         ("table:p=[0.5,0.5", r"^table: brackets or quotes do not match in 'p=\[0\.5,0\.5'"),
         ("table:p=0.5]", "brackets or quotes do not match"),
         ('x:a="b', "brackets or quotes do not match"),
-        ("table:p=[0.5;0.5]", r"^table: the value of p is not valid JSON: '\[0\.5;0\.5\]'\.$"),
+        ("table:p=[0.5;0.5]", r"^table: the value of p is not valid JSON: '\[0\.5;0\.5\]'$"),
         ("table:p=[NaN]", "not valid JSON"),
         ("table:p=" + "[" * 100000 + "]" * 100000, "not valid JSON"),
     ],

@@ -13,9 +13,19 @@ import pytest
 import brwsim
 from brwsim.errors import FileError, InvalidInput
 from brwsim.report.compare import compare
+from brwsim.report.drawing import apart
 from brwsim.report.installation import installation
-from brwsim.report.plot import _apart, plot
-from brwsim.report.tables import bound_table, few, format_table, mean_and_error, number, result_table
+from brwsim.report.plot import plot
+from brwsim.report.tables import (
+    bound_table,
+    few,
+    format_table,
+    mean_and_error,
+    number,
+    plain,
+    result_table,
+    with_headings,
+)
 
 DIRICHLET = "dirichlet:vocab=50,alpha=0.02"
 
@@ -62,7 +72,7 @@ def test_few_values_hold_the_ends(low, high, count):
         (8.139216, 0.0793, ("8.139", "0.079")),
         (8.139216, 1e-12, ("8.139216000", "0.000000000")),
         (12345.6, 250.0, ("12346", "250")),
-        (2.0, math.inf, ("2.00000", "-")),
+        (2.0, math.inf, ("2.00000", "unknown")),
     ],
 )
 def test_a_mean_shows_what_its_error_allows(mean, stderr, cells):
@@ -83,12 +93,36 @@ def test_result_table_shows_bounds_by_kind_and_hides_trivial_values(result):
     lines = result_table(result).split("\n")
     assert "dirichlet:vocab=50,alpha=0.02" in lines[0]
     header = next(line for line in lines if "upper" in line).split()
-    assert header == ["P", "E[X]", "stderr", *4 * ["upper"], *2 * ["lower"], *2 * ["estimate"]]
+    assert header == ["P", "E[X]", "stderr", *4 * ["upper"], *2 * ["lower"], "estimate"]
+    assert "corollary1" not in result_table(result)
+    assert "annealed_lower" in result_table(result)  # unbroken: there is room
     first = next(line for line in lines if line.split()[:1] == ["1"]).split()
     assert first[:3] == ["1", "1.00000", "exact"]
     assert set(first[3:9]) == {"-"}
     assert any(line.startswith("moments    mu 0.96") for line in lines)
     assert max(map(len, lines)) <= 110
+    assert "a mean may lie beyond a bound by its standard error" in result_table(result)
+
+
+def test_headers_are_broken_only_where_there_is_no_room():
+    bounds = [brwsim.bounds.BOUNDS[name] for name in ("annealed_lower", "leaf_count")]
+    rows = [["1", *["x" * 10] * 2]]
+    assert "annealed_lower  leaf_count" in with_headings(["P"], bounds, rows)
+    broken = with_headings(["P"], bounds, [["1" * 90, "x", "x"]])
+    assert broken.split("\n")[0].split() == ["annealed_", "leaf_"]
+
+
+def test_a_single_tree_has_no_error_estimate():
+    text = str(brwsim.sweep(DIRICHLET, "4,16", trees=1, seed=3))
+    assert "unknown" in text
+    assert "1 grown, seed 3; one tree has no error estimate" in text
+    assert "below crude" not in text
+
+
+def test_trees_and_variance_read_as_plain_numbers():
+    result = brwsim.sweep(DIRICHLET, "1..64", rel_err=0.005)
+    assert f"{result.trees} grown, of which 64 reach P=64, seed 0" in str(result)
+    assert plain(result.variance_ratio[-1]) in str(result)
 
 
 def test_a_fixed_law_is_called_exact(exact):
@@ -195,7 +229,7 @@ def test_a_figure_names_every_curve_and_thins_long_ones(tmp_path):
     plot(result, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
     for bound in result.bound_objects:
-        assert f">{bound.name} ({bound.kind})<" in text
+        assert (f">{bound.name} ({bound.kind})<" in text) is not bound.leading_term
     axes = plot(result).axes[0]
     assert axes.get_title(loc="left") == DIRICHLET
     lengths = [line.get_xdata().size for line in axes.lines if isinstance(line.get_xdata(), np.ndarray)]
@@ -236,14 +270,14 @@ def test_figures_that_cannot_be_written(result, tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="the result itself"):
         plot(saved, tmp_path / "run.png")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'brwsim\[plot\]'"):
+    with pytest.raises(InvalidInput, match="install matplotlib \\(the plot extra\\)"):
         plot(result, tmp_path / "b.png")
     assert {path.name for path in tmp_path.iterdir()} == {"folder.png", "run.png"}
 
 
 def test_labels_are_moved_apart_and_no_farther():
     ends = np.array([0.1, 0.5, 0.5, 0.5, 0.9])
-    np.testing.assert_allclose(_apart(ends, 0.1), [0.1, 0.4, 0.5, 0.6, 0.9])
+    np.testing.assert_allclose(apart(ends, 0.1), [0.1, 0.4, 0.5, 0.6, 0.9])
 
 
 # ---------------------------------------------------------------- installation

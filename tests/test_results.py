@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import brwsim
+from brwsim.report.compare import compare
 from brwsim.results import schema
+from brwsim.results.theory import theory_of
 
 SMALL = "dirichlet:vocab=50,alpha=0.02"
 
@@ -35,6 +37,7 @@ def test_file_holds_what_it_says(result):
         assert list(file.attrs["schema_version"]) == [1, 0]
         assert json.loads(file.attrs["spec_json"])["process"]["alpha"] == 0.02
         assert file.attrs["mu"] == result.moments["mu"]
+        assert file.attrs["is_fixed"] == 0
         assert file["bound_renewal"].attrs["kind"] == "upper"
         np.testing.assert_array_equal(file["mean"][:], result.mean)
 
@@ -82,6 +85,71 @@ def test_merge_refuses_what_does_not_belong(result):
     forged[key] = type(forged[key])(forged[key].trees, *(array + 1.0 for array in forged[key].arrays()))
     with pytest.raises(brwsim.InvalidInput, match="block 0"):
         brwsim.merge([result, brwsim.Result(result.spec, forged)])
+
+
+# ---------------------------------------------------------------- pools that move
+
+
+@pytest.fixture
+def pool(tmp_path):
+    path = tmp_path / "pool.npy"
+    np.save(path, np.log([[0.5, 0.25, 0.25], [0.9, 0.05, 0.05], [0.4, 0.3, 0.3]]))
+    return path
+
+
+def pool_laws(path):
+    return [
+        f"empirical:file={path}",
+        {"name": "mixture", "laws": ["uniform:vocab=3", {"name": "empirical", "file": str(path)}]},
+        {
+            "name": "markov",
+            "laws": [{"name": "empirical", "file": str(path)}] * 2,
+            "transition": [[0.5, 0.5]] * 2,
+        },
+    ]
+
+
+def test_the_path_of_a_pool_is_no_part_of_the_identity(pool, tmp_path):
+    copy = tmp_path / "copy.npy"
+    copy.write_bytes(pool.read_bytes())
+    for here, there in zip(pool_laws(pool), pool_laws(copy), strict=True):
+        first = brwsim.sweep(here, "1..32", trees=20, seed=1, out=tmp_path / "a.h5")
+        second = brwsim.sweep(there, "1..32", trees=20, seed=2)
+        assert "pool.npy" in first.spec.to_json()
+        assert first.spec.spec_id == second.spec.spec_id
+        assert brwsim.merge([first, second]).trees == 40
+        grown = brwsim.sweep(there, "1..32", trees=30, seed=1, out=tmp_path / "a.h5")
+        assert grown.trees == 30
+        (tmp_path / "a.h5").unlink()
+    other = tmp_path / "other.npy"
+    np.save(other, np.log([[0.5, 0.5]]))
+    assert brwsim.sweep(f"empirical:file={other}", "1..32").spec.spec_id != first.spec.spec_id
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_a_file_needs_no_pool_but_to_grow_trees(pool, tmp_path, index):
+    law = pool_laws(pool)[index]
+    saved = brwsim.sweep(law, "1..32", trees=40, out=tmp_path / "a.h5")
+    before = json.dumps(saved.to_dict()), str(saved), str(compare(saved)), saved.bounds
+    pool.unlink()
+    theory_of.cache_clear()
+    loaded = brwsim.load(saved.path)
+    assert (json.dumps(loaded.to_dict()), str(loaded), str(compare(loaded))) == before[:3]
+    for name, values in loaded.bounds.items():
+        np.testing.assert_array_equal(values, before[3][name])
+    assert "annealed" in str(loaded)
+    assert brwsim.merge([loaded, loaded]).save(tmp_path / "b.h5").trees == 40
+    assert brwsim.load(tmp_path / "b.h5").to_dict() == loaded.to_dict()
+    with pytest.raises(brwsim.FileError, match=r"pool\.npy"):
+        _ = loaded.spec.process
+    with pytest.raises(brwsim.FileError, match=r"pool\.npy"):
+        brwsim.sweep(loaded.to_dict()["spec"]["process"], "1..32", trees=50, out=saved.path)
+    assert brwsim.load(saved.path).trees == 40
+
+
+def test_the_moments_of_a_pool_are_those_of_its_completion(pool, result):
+    assert "(exact, of the completed pool)" in str(brwsim.sweep(f"empirical:file={pool}", "1,2", trees=8))
+    assert "nats^2 (exact)" in str(result)
 
 
 def damaged(path, kind):

@@ -20,7 +20,9 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.option("--mu", type=float, help="Expected entropy, nats.")
 @click.option("--mu2", type=float, help="Expected second log-moment, nats squared.")
-@click.option("--vocab", type=int, help="Number of children of a node, if finite.")
+@click.option(
+    "--vocab-size", "--vocab", "vocab", type=int, metavar="N", help="Number of children of a node, if finite."
+)
 @click.option(
     "--dist", metavar="NAME[:KEY=VALUE,...]", help="A law, instead of --mu and --mu2; it allows more bounds."
 )
@@ -44,7 +46,7 @@ def _facts(mu: float | None, mu2: float | None, vocab: int | None, dist: str | N
             raise click.UsageError("give --mu and --mu2, or --dist", context)
         return {"mu": mu, "mu2": mu2, "vocab": vocab}
     if (mu, mu2, vocab) != (None, None, None):
-        raise click.UsageError("give either --dist or --mu, --mu2 and --vocab, not both", context)
+        raise click.UsageError("give either --dist or --mu, --mu2 and --vocab-size, not both", context)
     from brwsim.parse import parse_dist
     from brwsim.process import process_from_spec
 

@@ -19,7 +19,15 @@ def _summary(law: type[Process]) -> str:
 
 
 def _keys(law: type[Process]) -> str:
-    return ", ".join(map(_key, inspect.signature(law).parameters.values()))
+    parameters = inspect.signature(law).parameters
+    grouped = {key for group in law.either for key in group}
+    shown = []
+    for name, parameter in parameters.items():
+        if name not in grouped:
+            shown.append(_key(parameter))
+        elif name == law.either[0][0]:  # the whole choice stands where its first key would
+            shown.append(f"({' | '.join(', '.join(group) for group in law.either)})")
+    return ", ".join(shown)
 
 
 def _key(parameter: inspect.Parameter) -> str:

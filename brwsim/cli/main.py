@@ -11,7 +11,7 @@ import click
 from brwsim.errors import BrwsimError, FileError
 from brwsim.version import __version__
 
-COMMANDS = ("sweep", "show", "compare", "plot", "merge", "bound", "profile", "doctor")
+COMMANDS = ("sweep", "stress", "show", "compare", "plot", "merge", "bound", "profile", "doctor")
 """In the order one would use them; each lives in the module of its name."""
 
 INTERRUPTED = 130
@@ -52,9 +52,9 @@ class CommandLine(click.Group):
             code = super().main(*args, **kwargs)
             return code if isinstance(code, int) else 0
         except click.UsageError as error:
-            return _fail(error.format_message() + _see_help(error), error.exit_code)
+            return _fail(_in_our_style(error) + _see_help(error), error.exit_code)
         except click.ClickException as error:
-            return _fail(error.format_message(), error.exit_code)
+            return _fail(_in_our_style(error), error.exit_code)
         except click.Abort as error:
             return _say(f"brwsim: interrupted{f'; {error}' if str(error) else ''}", INTERRUPTED)
         except BrwsimError as error:
@@ -64,6 +64,12 @@ class CommandLine(click.Group):
             return _fail(f"{where}{error.strerror or error}", FileError.exit_code)
         except MemoryError:
             return _fail("not enough memory; ask for a smaller largest P or fewer threads", 1)
+
+
+def _in_our_style(error: click.ClickException) -> str:
+    """Click's own sentences as ours are: no capital at the start, no full stop at the end."""
+    message = error.format_message().removesuffix(".")
+    return message[:1].lower() + message[1:]
 
 
 def _see_help(error: click.UsageError) -> str:

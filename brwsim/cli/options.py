@@ -36,6 +36,19 @@ def grid_option(default: str | None, help: str) -> Callable[[Command], Command]:
     return click.option("--P", "grid", metavar="GRID", default=default, help=f"{help}: {grammar}.{shown}")
 
 
+def program() -> str:
+    """How to start brwsim again: by its name, or as it was started where the shell would not find it."""
+    import shutil
+
+    started = Path(sys.argv[0])
+    if started.parent.name == "brwsim" and started.name == "__main__.py":
+        return "brwsim" if shutil.which("brwsim") else "python -m brwsim"
+    if started.stem != "brwsim":  # called from Python
+        return "brwsim"
+    found = shutil.which("brwsim")
+    return "brwsim" if found and started.exists() and started.samefile(found) else str(started)
+
+
 def print_data(data: Printable, as_json: bool) -> None:
     """Print on stdout; characters the terminal does not know are escaped."""
     text = json.dumps(data.to_dict(), allow_nan=False) if as_json else str(data)

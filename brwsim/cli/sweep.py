@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from brwsim.cli.options import PATH, grid_option, json_option, print_data
-
-if TYPE_CHECKING:
-    from brwsim.engine.run import Progress
+from brwsim.cli.options import PATH, grid_option, json_option, print_data, program
+from brwsim.cli.progress import shown_progress
 
 DEFAULT_DIST = "dirichlet"
 
@@ -22,6 +19,7 @@ Examples:
   brwsim sweep --out run.h5
   brwsim sweep --P 16,64,256 --dist dirichlet:vocab=50,alpha=0.02 --trees 2000
   brwsim sweep --P 1..1024@64 --dist 'table:p=[0.6,0.25,0.1,0.05]'
+  brwsim sweep --dist 'mixture:laws=["uniform:vocab=4","dirichlet:entropy=0.5"],weights=[0.2,0.8]'
 """
 
 
@@ -32,7 +30,7 @@ class SweepCommand(click.Command):
         """Write one entry for every law: its keys, then what it is."""
         from brwsim.cli.laws import law_entries
 
-        with formatter.section("Laws for --dist, with their keys and defaults"):
+        with formatter.section("Laws for --dist, with their keys and defaults; of (a | b) give one side"):
             formatter.write_dl(law_entries(), col_max=20)
         super().format_epilog(ctx, formatter)
 
@@ -60,6 +58,14 @@ class SweepCommand(click.Command):
 @click.option("--seed", type=int, default=0, show_default=True, help="0 to 2^64 - 1.")
 @click.option("--threads", type=int, metavar="N", help="Worker threads.  [default: all processors]")
 @click.option(
+    "--backend",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    default="cpu",
+    show_default=True,
+    help="Processors, an NVIDIA GPU, or a GPU where there is one and it pays.",
+)
+@click.option("--device", type=int, default=0, metavar="N", help="Which GPU, from 0.  [default: 0]")
+@click.option(
     "--estimator",
     type=click.Choice(["control", "crude"]),
     default="control",
@@ -78,6 +84,8 @@ def sweep(
     rel_err: float | None,
     seed: int,
     threads: int | None,
+    backend: str,
+    device: int,
     estimator: Any,
     out: Path | None,
     as_json: bool,
@@ -89,10 +97,14 @@ def sweep(
     """
     process = _process(dist, spec)
 
+    from brwsim.engine.backend import resolve
     from brwsim.simulate import sweep as run_sweep
 
+    if note := resolve(backend, device).note:
+        click.echo(f"brwsim: {note}", err=True)
+        backend, device = "cpu", 0
     try:
-        with _progress() as report:
+        with shown_progress(seed, out) as report:
             result = run_sweep(
                 process,
                 grid,
@@ -101,6 +113,8 @@ def sweep(
                 seed=seed,
                 estimator=estimator,
                 threads=threads,
+                backend=backend,
+                device=device,
                 out=out,
                 progress=report,
             )
@@ -129,27 +143,6 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         raise FileError(f"{path} is not a TOML file: {error}") from None
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with the time left on stderr, if a person watches it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    bar: Any
-    with click.progressbar(length=1, label="growing trees", item_show_func=_trees, file=sys.stderr) as bar:
-
-        def report(progress: Progress) -> None:
-            bar.length = max(progress.wanted, 1)  # grows as a sweep learns how many trees it needs
-            bar.finished = False
-            bar.update(progress.done - bar.pos, progress.trees)
-
-        yield report
-
-
-def _trees(count: int | None) -> str | None:
-    return None if count is None else f"{count} trees"
-
-
 def _kept(out: Path | None) -> str:
     if out is None:
         return "nothing was kept; with --out FILE, what is done is kept and the next run goes on from there"
@@ -163,4 +156,6 @@ def _kept(out: Path | None) -> str:
 def _next_steps(out: Path | None) -> str:
     if out is None:
         return "\nnot kept: add --out run.h5 to keep, compare and plot the result"
-    return f"\nresult in {out}\nnext: brwsim compare {out}\n      brwsim plot {out}"
+    steps = ["compare", "plot"] if find_spec("matplotlib") else ["compare"]
+    lines = [f"{program()} {step} {out}" for step in steps]
+    return f"\nresult in {out}\nnext: " + "\n      ".join(lines)

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from brwsim.engine.backend import CPU, Backend
 from brwsim.engine.plan import Block
 from brwsim.estimate import BlockStats
 from brwsim.spec import SweepSpec
 
 _VALUES_AT_ONCE = 2**22
+
+
+def compute_blocks(
+    spec: SweepSpec, seed: int, blocks: Sequence[Block], backend: Backend = CPU
+) -> list[BlockStats]:
+    """Statistics of blocks that reach equally far, on a backend."""
+    if backend.name == "cpu":
+        return [compute_block(spec, seed, block) for block in blocks]
+    from brwsim.kernels.cuda import grow_blocks
+
+    grid = spec.P[: blocks[0].reach]
+    theta = starting_threshold(spec.process.mu, int(grid[-1]))
+    ranges = [(block.first_tree, block.trees) for block in blocks]
+    return grow_blocks(_tables(spec), seed, ranges, grid, theta, device=backend.device)
 
 
 def compute_block(spec: SweepSpec, seed: int, block: Block) -> BlockStats:

@@ -36,11 +36,23 @@ class BlockKey:
 Finished = Mapping[BlockKey, BlockStats]
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What a rule expects to ask for after its present round: trees, and nodes (trees times P)."""
+
+    trees: int = 0
+    nodes: int = 0
+
+
 class Rule(Protocol):
     """The interface of a stopping rule."""
 
     def next_round(self, finished: Finished) -> list[Block]:
         """The blocks to have next, finished ones included; empty when the rule is content."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What is expected beyond the round last asked for; None while nothing is known."""
 
 
 class TreeCount:
@@ -53,6 +65,11 @@ class TreeCount:
         """All blocks the first time, none after that."""
         planned, self._round = self._round, []
         return planned
+
+    @property
+    def forecast(self) -> Forecast:
+        """Nothing: the first round has it all."""
+        return Forecast()
 
 
 class Precision:
@@ -71,25 +88,45 @@ class Precision:
         self._reaches = _tier_reaches(spec.P)
         self._trees = [0] * len(self._reaches)
         self._tier = 0
+        self.forecast: Forecast | None = None
 
     def next_round(self, finished: Finished) -> list[Block]:
         """More trees for the tier at work, or the first ones of the next tier that needs any."""
         if not any(self._trees):
             return self._extend(_FIRST_TREES)
+        state = self._state(finished)
+        expected = self._expected(state)
         while self._tier < len(self._reaches):
-            excess, trees = self._worst(finished)
+            excess, trees = state[self._tier]
             if excess > 1.0:
                 wanted = trees * min(excess * _MARGIN, _GROWTH) - trees
-                return self._extend(self._trees[self._tier] + max(1, math.ceil(wanted)))
+                planned = self._extend(self._trees[self._tier] + max(1, math.ceil(wanted)))
+                self.forecast = self._beyond(expected)
+                return planned
             self._tier += 1
         return []
 
-    def _extend(self, trees: int) -> list[Block]:
-        if trees > TREES_PER_TIER:
+    def _expected(self, state: list[tuple[float, int]]) -> list[int]:
+        """Trees that each tier will need by the variance so far; refuses what there is no room for."""
+        expected: list[int] = []
+        for (excess, trees), held in zip(state, self._trees, strict=True):
+            reaching = math.ceil(trees * excess * _MARGIN) if excess > 1.0 else 0
+            expected.append(max(held, reaching - sum(expected)))
+        most = max(expected)
+        if most > TREES_PER_TIER:
+            least = self._rel_err * math.sqrt(most / TREES_PER_TIER)
             raise InvalidInput(
-                f"rel_err {self._rel_err:g} is out of reach: it needs more than {TREES_PER_TIER:.0e} trees; "
-                "ask for less precision"
+                f"rel_err {self._rel_err:g} is out of reach: it needs about {most:.1e} trees and a seed has "
+                f"{TREES_PER_TIER:.1e}; ask for {1.1 * least:.2g} or more"
             )
+        return expected
+
+    def _beyond(self, expected: list[int]) -> Forecast:
+        left = [max(wanted - held, 0) for wanted, held in zip(expected, self._trees, strict=True)]
+        tops = (int(self._spec.P[reach - 1]) for reach in self._reaches)
+        return Forecast(sum(left), sum(trees * top for trees, top in zip(left, tops, strict=True)))
+
+    def _extend(self, trees: int) -> list[Block]:
         # a whole number of blocks: none has to be computed again when more trees are wanted
         planned: list[Block] = []
         held = 0
@@ -105,18 +142,20 @@ class Precision:
         reach = self._reaches[tier]
         return blocks(tier, reach, int(self._spec.P[reach - 1]), trees)
 
-    def _worst(self, finished: Finished) -> tuple[float, int]:
-        """(largest squared ratio of relative error to the wanted one, trees) over the tier's own P."""
+    def _state(self, finished: Finished) -> list[tuple[float, int]]:
+        """(largest squared ratio of relative error to the wanted one, trees) over each tier's own P."""
         used = [
             finished[BlockKey(self._seed, tier, block.index)]
             for tier, trees in enumerate(self._trees)
             for block in self._blocks(tier, trees)
         ]
         result = estimate(used, self._spec.P, self._spec.process.mu, self._estimator)
-        start = self._reaches[self._tier + 1] if self._tier + 1 < len(self._reaches) else 0
-        stop = self._reaches[self._tier]
-        relative = result.stderr[start:stop] / result.mean[start:stop]
-        return float(np.max(relative) / self._rel_err) ** 2, int(result.trees[start])
+        excess = (result.stderr / result.mean / self._rel_err) ** 2
+        starts = [*self._reaches[1:], 0]
+        return [
+            (float(np.max(excess[start:stop])), int(result.trees[start]))
+            for start, stop in zip(starts, self._reaches, strict=True)
+        ]
 
 
 def _tier_reaches(P: np.ndarray) -> list[int]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from brwsim.engine.compute import compute_block, warm_up
+from brwsim.engine.backend import CPU, Backend
+from brwsim.engine.compute import compute_blocks, warm_up
 from brwsim.engine.plan import Block
 from brwsim.engine.rules import BlockKey, Finished, Rule
 from brwsim.estimate import BlockStats
@@ -21,11 +24,36 @@ _COMMIT_SHARE = 20.0  # a commit may take at most one part in this many of the t
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, in nodes wanted (trees times P): what is done, and what is known to be needed."""
+    """How far a run is; nodes are trees times P, and what was finished before the run does not count.
+
+    Attributes
+    ----------
+    done, trees : int
+        Nodes and trees grown.
+    wanted, wanted_trees : int
+        Nodes and trees it takes, as far as is known.
+    is_forecast : bool
+        Whether ``wanted`` is all that is expected: not in the first round of a wanted precision.
+    seconds : float
+        Since the first tree.
+    found : mapping of int to int
+        Trees that were finished before the run, by seed.
+    """
 
     done: int
     wanted: int
     trees: int
+    wanted_trees: int = 0
+    is_forecast: bool = False
+    seconds: float = 0.0
+    found: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def seconds_left(self) -> float:
+        """Time still needed at the speed so far; nan while it cannot be told."""
+        if not self.is_forecast or not self.done:
+            return math.nan
+        return (self.wanted - self.done) * self.seconds / self.done
 
 
 def run(
@@ -37,6 +65,7 @@ def run(
     workers: int,
     commit: Callable[[Finished], None],
     report: Callable[[Progress], None],
+    backend: Backend = CPU,
 ) -> None:
     """Fill ``finished`` with every block the rule asks for.
 
@@ -44,20 +73,32 @@ def run(
     interruption or an error goes on its way, so that nothing finished is lost.
     """
     committer = _Committer(finished, commit)
-    done = 0
-    trees = 0
-    warm_up(spec)
+    found: Counter[int] = Counter()
+    for key, known in finished.items():
+        found[key.seed] += known.trees
+    done = trees = 0
+    if backend.name == "cpu":
+        warm_up(spec)
+    start = time.monotonic()
+
+    def tell() -> None:
+        seconds = time.monotonic() - start
+        report(Progress(done, wanted, trees, wanted_trees, later is not None, seconds, found))
+
     try:
         while planned := rule.next_round(finished):
             missing = [block for block in planned if not _is_finished(finished, seed, block)]
             wanted = done + sum(_work(spec, block) for block in missing)
-            report(Progress(done, wanted, trees))
-            with _cancelling(executor, workers, spec, seed, missing) as completed:
+            wanted_trees = trees + sum(block.trees for block in missing)
+            if (later := rule.forecast) is not None:
+                wanted, wanted_trees = wanted + later.nodes, wanted_trees + later.trees
+            tell()
+            with _cancelling(executor, workers, spec, seed, missing, backend) as completed:
                 for block, stats in completed:
                     finished[BlockKey(seed, block.tier, block.index)] = stats
                     done += _work(spec, block)
                     trees += block.trees
-                    report(Progress(done, wanted, trees))
+                    tell()
                     committer.block_finished()
     finally:
         committer.close()
@@ -81,25 +122,25 @@ def available_threads() -> int:
 
 @contextmanager
 def _cancelling(
-    executor: Executor, workers: int, spec: SweepSpec, seed: int, wanted: list[Block]
+    executor: Executor, workers: int, spec: SweepSpec, seed: int, wanted: list[Block], backend: Backend
 ) -> Iterator[Iterator[tuple[Block, BlockStats]]]:
-    """Finished blocks as they come, two for every worker in flight; the rest cancelled on the way out."""
-    waiting: dict[Future[BlockStats], Block] = {}
+    """Finished blocks as they come, two batches for every worker in flight; the rest cancelled on the way out."""
+    waiting: dict[Future[list[BlockStats]], list[Block]] = {}
 
     def completed() -> Iterator[tuple[Block, BlockStats]]:
-        queue = iter(wanted)
+        queue = backend.batches(wanted, [int(spec.P[block.reach - 1]) for block in wanted])
         exhausted = False
         while True:
             while not exhausted and len(waiting) < 2 * workers:
-                block = next(queue, None)
-                if block is None:
+                batch = next(queue, None)
+                if batch is None:
                     exhausted = True
                 else:
-                    waiting[executor.submit(compute_block, spec, seed, block)] = block
+                    waiting[executor.submit(compute_blocks, spec, seed, batch, backend)] = batch
             if not waiting:
                 return
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future), future.result()
+                yield from zip(waiting.pop(future), future.result(), strict=True)
 
     try:
         yield completed()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from brwsim.errors import DeviceError
 from brwsim.estimate import BlockStats
 from brwsim.kernels.cuda_shim import device_errors, is_simulated, numba_cuda
-from brwsim.kernels.cuda_tree import MAX_LANES, grow, prefix_sums
+from brwsim.kernels.cuda_tree import grow_kernel, summarise_kernel
 from brwsim.kernels.device.grow import Tables, frontier_capacity
 from brwsim.kernels.tables import logits_capacity
 
@@ -24,63 +24,8 @@ LANES = 64
 """Threads that grow one tree together."""
 
 _BLOCKS_PER_MULTIPROCESSOR = 16  # more than fit at once wait their turn
-_THETA_STEP = 0.5
 _MEMORY_SHARE = 0.8  # of what is free: the driver and other programs want some
 _COLUMNS = 128  # threads of a block that summarises, one for each P
-
-
-@cuda.jit
-def grow_kernel(tables, seed, trees, grid, theta, nodes, counts, order, logits, sums, terms, visited):
-    """Grow every tree of ``trees`` to the largest P of the grid; a block takes every so-manieth tree."""
-    floats = cuda.shared.array(MAX_LANES, np.float64)
-    term_floats = cuda.shared.array(MAX_LANES, np.float64)
-    weights, keys, states, node_terms = nodes
-    block = cuda.blockIdx.x
-    own = (weights[block], keys[block], states[block], node_terms[block])
-    limit = grid[grid.shape[0] - 1]
-    for i in range(block, trees.shape[0], cuda.gridDim.x):
-        floor = theta
-        size = 0
-        total = 0
-        while size < limit:  # when too few nodes are that heavy: the same tree, further down
-            size = grow(
-                tables, seed, trees[i], limit, floor, own, counts[block], order[block], logits[block]
-            )
-            total += size
-            floor *= _THETA_STEP
-        prefix_sums(limit, own, order[block], grid, sums[i], terms[i], floats, term_floats)
-        if cuda.threadIdx.x == 0:
-            visited[i] = total
-
-
-@cuda.jit
-def summarise_kernel(sums, terms, starts, stats):
-    """Means and centred second moments (the order of ``BlockStats``) of every run of trees, a thread per P."""
-    column = cuda.grid(1)
-    if column < sums.shape[1]:
-        for part in range(cuda.blockIdx.y, starts.shape[0] - 1, cuda.gridDim.y):
-            start, stop = starts[part], starts[part + 1]
-            mean_x = 0.0
-            mean_c = 0.0
-            for i in range(start, stop):
-                mean_x += sums[i, column]
-                mean_c += terms[i, column]
-            mean_x /= stop - start
-            mean_c /= stop - start
-            m_xx = 0.0
-            m_xc = 0.0
-            m_cc = 0.0
-            for i in range(start, stop):
-                dx = sums[i, column] - mean_x
-                dc = terms[i, column] - mean_c
-                m_xx += dx * dx
-                m_xc += dx * dc
-                m_cc += dc * dc
-            stats[part, 0, column] = mean_x
-            stats[part, 1, column] = mean_c
-            stats[part, 2, column] = m_xx
-            stats[part, 3, column] = m_xc
-            stats[part, 4, column] = m_cc
 
 
 def grow_trees(

@@ -38,12 +38,67 @@ MAX_LANES = 256
 _MASKS = 2 * (MAX_LANES // 32)
 _DIGITS = 256
 _INSERTION_LIMIT = 32
+_THETA_STEP = 0.5
 _NEXT_UP = 1.0 + 2.0**-52
 _ONE = np.uint32(1)
 
 
+@cuda.jit
+def grow_kernel(tables, seed, trees, grid, theta, nodes, counts, order, logits, sums, terms, visited):
+    """Grow every tree of ``trees`` to the largest P of the grid; a block takes every so-manieth tree."""
+    floats = cuda.shared.array(MAX_LANES, np.float64)
+    term_floats = cuda.shared.array(MAX_LANES, np.float64)
+    weights, keys, states, node_terms = nodes
+    block = cuda.blockIdx.x
+    own = (weights[block], keys[block], states[block], node_terms[block])
+    limit = grid[grid.shape[0] - 1]
+    for i in range(block, trees.shape[0], cuda.gridDim.x):
+        floor = theta
+        size = 0
+        total = 0
+        while size < limit:  # when too few nodes are that heavy: the same tree, further down
+            size = _grow(
+                tables, seed, trees[i], limit, floor, own, counts[block], order[block], logits[block]
+            )
+            total += size
+            floor *= _THETA_STEP
+        _prefix_sums(limit, own, order[block], grid, sums[i], terms[i], floats, term_floats)
+        if cuda.threadIdx.x == 0:
+            visited[i] = total
+
+
+@cuda.jit
+def summarise_kernel(sums, terms, starts, stats):
+    """Means and centred second moments (the order of ``BlockStats``) of every run of trees, a thread per P."""
+    column = cuda.grid(1)
+    if column < sums.shape[1]:
+        for part in range(cuda.blockIdx.y, starts.shape[0] - 1, cuda.gridDim.y):
+            start, stop = starts[part], starts[part + 1]
+            mean_x = 0.0
+            mean_c = 0.0
+            for i in range(start, stop):
+                mean_x += sums[i, column]
+                mean_c += terms[i, column]
+            mean_x /= stop - start
+            mean_c /= stop - start
+            m_xx = 0.0
+            m_xc = 0.0
+            m_cc = 0.0
+            for i in range(start, stop):
+                dx = sums[i, column] - mean_x
+                dc = terms[i, column] - mean_c
+                m_xx += dx * dx
+                m_xc += dx * dc
+                m_cc += dc * dc
+            stats[part, 0, column] = mean_x
+            stats[part, 1, column] = mean_c
+            stats[part, 2, column] = m_xx
+            stats[part, 3, column] = m_xc
+            stats[part, 4, column] = m_cc
+
+
 @on_device
-def grow(tables, seed, tree, limit, theta, nodes, counts, order, logits):
+def _grow(tables, seed, tree, limit, theta, nodes, counts, order, logits):
     """Find all nodes of weight >= ``theta``, of too many the ``limit`` heaviest, and put them in order.
 
     Returns their number, fewer than ``limit`` when ``theta`` was too high.
@@ -195,7 +250,7 @@ def grow(tables, seed, tree, limit, theta, nodes, counts, order, logits):
 
 
 @on_device
-def prefix_sums(limit, nodes, order, grid, sums, term_sums, floats, term_floats):
+def _prefix_sums(limit, nodes, order, grid, sums, term_sums, floats, term_floats):
     """Sums of the P heaviest weights, and of their terms, at every P of ``grid``.
 
     ``states`` and the bits of ``keys`` are no longer needed and hold the running sums.

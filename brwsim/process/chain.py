@@ -107,9 +107,7 @@ def check_rank_dependence(name: str, laws: list[Law], classes: int) -> None:
         return
     for law in laws:
         if law.name == "softmax-normal":
-            raise InvalidInput(
-                f"{name}: the children of a softmax-normal law have no ranks; give one matrix."
-            )
+            raise InvalidInput(f"{name}: the children of a softmax-normal law have no ranks; give one matrix")
 
 
 def _ranked_steps(

@@ -104,17 +104,17 @@ def read_corpus(files: Files, unit: str = "byte", pattern: str = "*", max_bytes:
     (('to', 'be', 'or', 'not'), [0, 1, 2, 3, 0, 1], [0, 6])
     """
     if unit not in UNITS:
-        raise InvalidInput(f"unit must be {', '.join(UNITS[:-1])} or {UNITS[-1]}, not {reprlib.repr(unit)}.")
+        raise InvalidInput(f"unit must be {', '.join(UNITS[:-1])} or {UNITS[-1]}, not {reprlib.repr(unit)}")
     if not isinstance(pattern, str):
-        raise InvalidInput(f"pattern must be a text such as *.py, not {reprlib.repr(pattern)}.")
+        raise InvalidInput(f"pattern must be a text such as *.py, not {reprlib.repr(pattern)}")
     if max_bytes is not None and (type(max_bytes) is not int or max_bytes < 1):
-        raise InvalidInput(f"max_bytes must be a whole number of at least 1, not {reprlib.repr(max_bytes)}.")
+        raise InvalidInput(f"max_bytes must be a whole number of at least 1, not {reprlib.repr(max_bytes)}")
     named = _named(files)
     words: dict[str, int] = {}
     documents = [codes for codes in _documents(named, unit, pattern, max_bytes, words) if codes.size]
     if not documents:
         limit = "" if max_bytes is None else f" in the first {max_bytes} bytes"
-        raise FileError(f"{_shown(named)} holds no token{limit}; an n-gram model needs text to learn from.")
+        raise FileError(f"{_shown(named)} holds no token{limit}; an n-gram model needs text to learn from")
     symbol: dict[str, Callable[[int], Hashable]] = {
         "byte": lambda code: bytes((code,)),
         "char": chr,
@@ -134,7 +134,7 @@ def _named(files: Any) -> list[Path]:
         or not given
         or not all(isinstance(f, str | os.PathLike) for f in given)
     ):
-        raise InvalidInput(f"files must be a path or a list of paths, not {reprlib.repr(files)}.")
+        raise InvalidInput(f"files must be a path or a list of paths, not {reprlib.repr(files)}")
     return [Path(f) for f in given]
 
 
@@ -164,7 +164,7 @@ def _paths(named: list[Path], pattern: str) -> Iterator[Path]:
         try:
             is_folder = path.is_dir()
         except OSError as error:
-            raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
+            raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
         if not is_folder:
             yield path
             continue
@@ -174,7 +174,7 @@ def _paths(named: list[Path], pattern: str) -> Iterator[Path]:
                 found = True
                 yield file
         if not found:
-            raise FileError(f"{path} holds no file whose name matches {pattern!r}.")
+            raise FileError(f"{path} holds no file whose name matches {pattern!r}")
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -183,7 +183,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
-        raise FileError(f"{folder} cannot be read: {error.strerror or error}.") from error
+        raise FileError(f"{folder} cannot be read: {error.strerror or error}") from error
     for entry in entries:
         if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
             continue
@@ -200,7 +200,7 @@ def _read(path: Path, limit: int | None) -> tuple[bytes, bool]:
             raw = file.read(-1 if limit is None else limit + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FileError(f"{path} cannot be read: {reason}.") from error
+        raise FileError(f"{path} cannot be read: {reason}") from error
     return (raw, False) if limit is None or len(raw) <= limit else (raw[:limit], True)
 
 
@@ -210,7 +210,7 @@ def _codes(path: Path, raw: bytes, cut: bool, unit: str, words: dict[str, int]) 
     if nul >= 0:
         raise FileError(
             f"{path} has a NUL byte at offset {nul}, so it is binary (or UTF-16), not text in UTF-8; "
-            "leave it out."
+            "leave it out"
         )
     if unit == "byte":
         return np.frombuffer(raw, dtype=np.uint8)
@@ -219,7 +219,7 @@ def _codes(path: Path, raw: bytes, cut: bool, unit: str, words: dict[str, int]) 
     except UnicodeDecodeError as error:
         raise FileError(
             f"{path} is not text in UTF-8 (byte {error.start}: {error.reason}); convert it, "
-            "leave it out, or take unit byte."
+            "leave it out, or take unit byte"
         ) from None
     if unit == "char":
         return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
@@ -243,25 +243,25 @@ def _id_lists(path: Path, raw: bytes, cut: bool) -> Iterator[Codes]:
         except (ValueError, RecursionError) as error:
             reason = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON ({error})"
             raise FileError(
-                f"{place} {reason}; give one list of token ids, or an object with one, a line."
+                f"{place} {reason}; give one list of token ids, or an object with one, a line"
             ) from None
         if isinstance(value, dict):
             key = next((key for key in ID_KEYS if value.get(key) is not None), None)
             if key is None:
-                raise FileError(f"{place} has no token ids under {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}.")
+                raise FileError(f"{place} has no token ids under {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
             place, value = f"{place}, {key}", value[key]
         yield from _id_arrays(place, value)
 
 
 def _id_arrays(place: str, value: Any) -> Iterator[Codes]:
     if not isinstance(value, list):
-        raise FileError(f"{place} must be a list of token ids, not {reprlib.repr(value)}.")
+        raise FileError(f"{place} must be a list of token ids, not {reprlib.repr(value)}")
     several = bool(value) and all(isinstance(item, list) for item in value)
     for ids in value if several else [value]:
         for item in ids:
             if type(item) is not int or not 0 <= item <= _MAX_ID:
                 raise FileError(
-                    f"{place} holds {reprlib.repr(item)}; a token id is a whole number from 0 to {_MAX_ID}."
+                    f"{place} holds {reprlib.repr(item)}; a token id is a whole number from 0 to {_MAX_ID}"
                 )
         yield np.array(ids, dtype=np.int64)
 

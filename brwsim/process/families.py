@@ -26,6 +26,6 @@ def spread_laws(
     bottom = LOW if low is None else check_real(name, "low", low)
     top = HIGH if high is None else check_real(name, "high", high)
     if not 0.0 < bottom <= top:
-        raise InvalidInput(f"{name}: low must be above 0 and at most high, got low={bottom:g}, high={top:g}.")
+        raise InvalidInput(f"{name}: low must be above 0 and at most high, got low={bottom:g}, high={top:g}")
     size = VOCAB if vocab is None else vocab
     return [Dirichlet(size, entropy=float(entropy)) for entropy in np.linspace(bottom, top, levels)]

@@ -29,6 +29,8 @@ _HERMITE_DEGREE = 8
 class _LevelProcess(Process):
     """Laws sorted by entropy, with the proportions in which a stationary environment picks them."""
 
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("laws",), ("low", "high", "levels", "vocab"))
+
     laws: tuple[Law, ...]
     weights: tuple[float, ...]
 
@@ -45,7 +47,7 @@ class _LevelProcess(Process):
             count = _LEVELS if levels is None else check_vocab(self.name, levels, 2, 1024, key="levels")
             laws = spread_laws(self.name, low, high, count, vocab)
         elif any(value is not None for value in (low, high, levels, vocab)):
-            raise InvalidInput(f"{self.name}: give laws, or low, high, levels and vocab, not both forms.")
+            raise InvalidInput(f"{self.name}: give laws, or low, high, levels and vocab, not both forms")
         mixture = Mixture(laws, weights)
         ranked = sorted(zip(mixture.laws, mixture.weights, strict=True), key=lambda pair: pair[0].mu)
         object.__setattr__(self, "laws", tuple(law for law, _ in ranked))
@@ -140,7 +142,7 @@ class Ar1(_LevelProcess):
         self._set_laws(laws, weights, low, high, levels, vocab)
         object.__setattr__(self, "rho", check_real(self.name, "rho", rho))
         if not -1.0 < self.rho < 1.0:
-            raise InvalidInput(f"ar1: rho must lie strictly between -1 and 1, not {self.rho:g}.")
+            raise InvalidInput(f"ar1: rho must lie strictly between -1 and 1, not {self.rho:g}")
         object.__setattr__(self, "start", None if start is None else check_real(self.name, "start", start))
 
     def layout(self) -> Layout:
@@ -232,10 +234,10 @@ class CircleRotation(_LevelProcess):
         self._set_laws(laws, weights, low, high, levels, vocab)
         object.__setattr__(self, "move", check_real(self.name, "move", move))
         if not 0.0 < self.move < 1.0:
-            raise InvalidInput(f"rotation: move must lie strictly between 0 and 1, not {self.move:g}.")
+            raise InvalidInput(f"rotation: move must lie strictly between 0 and 1, not {self.move:g}")
         object.__setattr__(self, "start", None if start is None else check_real(self.name, "start", start))
         if self.start is not None and not 0.0 <= self.start < 1.0:
-            raise InvalidInput(f"rotation: start must be at least 0 and below 1, not {self.start:g}.")
+            raise InvalidInput(f"rotation: start must be at least 0 and below 1, not {self.start:g}")
 
     def layout(self) -> Layout:
         return Layout(self._states(), Rotation(self.move, self._quantiles(), self.start))

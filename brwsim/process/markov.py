@@ -63,6 +63,10 @@ class Markov(ChainProcess):
     """
 
     name: ClassVar[str] = "markov"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("laws", "transition"),
+        ("low", "high", "persistence", "share", "vocab"),
+    )
 
     laws: tuple[Law, ...]
     transition: tuple[Any, ...]
@@ -85,20 +89,18 @@ class Markov(ChainProcess):
             transition = _two_states(persistence, share)
         elif laws is None or transition is None:
             missing = "laws" if laws is None else "transition"
-            raise InvalidInput(f"markov: {missing} is missing; give both laws and transition.")
+            raise InvalidInput(f"markov: {missing} is missing; give both laws and transition")
         elif any(value is not None for value in short):
             raise InvalidInput(
-                "markov: give laws and transition, or low, high and persistence, not both forms."
+                "markov: give laws and transition, or low, high and persistence, not both forms"
             )
         if isinstance(laws, str | bytes) or not isinstance(laws, Sequence) or not laws:
-            raise InvalidInput("markov: laws must be a list of laws, one per state.")
+            raise InvalidInput("markov: laws must be a list of laws, one per state")
         object.__setattr__(self, "laws", tuple(as_law(law) for law in laws))
         matrices = _matrices(transition, len(self.laws))
         object.__setattr__(self, "transition", _as_tuples(matrices))
         if start is not None and not (isinstance(start, int) and 0 <= start < len(self.laws)):
-            raise InvalidInput(
-                f"markov: start must be a state from 0 to {len(self.laws) - 1}, not {start!r}."
-            )
+            raise InvalidInput(f"markov: start must be a state from 0 to {len(self.laws) - 1}, not {start!r}")
         object.__setattr__(self, "start", start)
         check_rank_dependence(self.name, list(self.laws), len(matrices))
         _ = self.chain  # refuses chains without a stationary law now, not in mid-run
@@ -131,10 +133,10 @@ class Markov(ChainProcess):
 def _two_states(persistence: float | None, share: float | None) -> list[list[float]]:
     keep = 0.9 if persistence is None else check_real("markov", "persistence", persistence)
     if not 0.0 <= keep < 1.0:
-        raise InvalidInput(f"markov: persistence must be at least 0 and below 1, not {keep:g}.")
+        raise InvalidInput(f"markov: persistence must be at least 0 and below 1, not {keep:g}")
     high = 0.5 if share is None else check_real("markov", "share", share)
     if not 0.0 < high < 1.0:
-        raise InvalidInput(f"markov: share must lie strictly between 0 and 1, not {high:g}.")
+        raise InvalidInput(f"markov: share must lie strictly between 0 and 1, not {high:g}")
     to_high, to_low = (1.0 - keep) * high, (1.0 - keep) * (1.0 - high)
     return [[1.0 - to_high, to_high], [to_low, 1.0 - to_low]]
 
@@ -144,13 +146,13 @@ def _matrices(transition: Any, states: int) -> list[Floats]:
         array = np.array(transition, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
-            "markov: transition must be a square matrix of numbers, or a list of them."
+            "markov: transition must be a square matrix of numbers, or a list of them"
         ) from None
     matrices = [array] if array.ndim == 2 else list(array)
     if array.ndim not in (2, 3) or not matrices or any(m.shape != (states, states) for m in matrices):
         raise InvalidInput(
             f"markov: transition must be a {states} x {states} matrix, one row and column per law, or a list of "
-            f"such matrices by rank; its shape is {array.shape}."
+            f"such matrices by rank; its shape is {array.shape}"
         )
     return [check_matrix(matrix) for matrix in matrices]
 

@@ -114,7 +114,7 @@ class NgramModel(NgramTable):
         longest = int(np.diff(bounds).max(initial=0))
         n = _check_order(order, longest)
         if smoothing not in SMOOTHINGS:
-            raise InvalidInput(f"smoothing must be {' or '.join(SMOOTHINGS)}, not {reprlib.repr(smoothing)}.")
+            raise InvalidInput(f"smoothing must be {' or '.join(SMOOTHINGS)}, not {reprlib.repr(smoothing)}")
         table, discounts = train_table(known, bounds, len(symbols), n, smoothing)
         arrays = {f.name: getattr(table, f.name) for f in dataclasses.fields(table)}
         return cls(**arrays, order=n, smoothing=smoothing, vocab=symbols, discounts=discounts)
@@ -202,7 +202,7 @@ class NgramModel(NgramTable):
         """Perplexity of a text: exp of the mean of -ln p over its tokens."""
         values = self.logprobs(tokens, boundaries)
         if not values.size:
-            raise InvalidInput("The perplexity of no tokens is not defined; give at least one.")
+            raise InvalidInput("the perplexity of no tokens is not defined; give at least one")
         return float(np.exp(-values.mean()))
 
     @cached_property
@@ -224,7 +224,7 @@ class NgramModel(NgramTable):
         values = np.asarray(f, dtype=np.float64)
         if values.shape != self.start.shape:
             raise InvalidInput(
-                f"A function of the context must have shape {self.start.shape}, not {values.shape}."
+                f"a function of the context must have shape {self.start.shape}, not {values.shape}"
             )
         return values
 
@@ -299,7 +299,7 @@ def _token_array(tokens: ArrayLike) -> NDArray[Any]:
     values = np.asarray(tokens)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise InvalidInput(
-            f"tokens must be a list of whole numbers, not {values.ndim}-dimensional {values.dtype}."
+            f"tokens must be a list of whole numbers, not {values.ndim}-dimensional {values.dtype}"
         )
     return values if values.size else values.astype(np.int32)
 
@@ -307,7 +307,7 @@ def _token_array(tokens: ArrayLike) -> NDArray[Any]:
 def _check_range(tokens: NDArray[Any], vocab: int) -> Int32:
     if tokens.size and not (tokens.min() >= 0 and tokens.max() < vocab):
         bad = tokens[(tokens < 0) | (tokens >= vocab)][0]
-        raise InvalidInput(f"tokens holds {bad}, outside the vocabulary 0..{vocab - 1}.")
+        raise InvalidInput(f"tokens holds {bad}, outside the vocabulary 0..{vocab - 1}")
     return tokens.astype(np.int32, copy=False)
 
 
@@ -321,7 +321,7 @@ def _boundary_array(boundaries: ArrayLike | None, size: int) -> Int64:
         or values[-1] != size
         or (np.diff(values.astype(np.int64)) < 0).any()
     ):
-        raise InvalidInput(f"boundaries must rise from 0 to the number of tokens, {size}.")
+        raise InvalidInput(f"boundaries must rise from 0 to the number of tokens, {size}")
     return values.astype(np.int64)
 
 
@@ -329,13 +329,13 @@ def _check_order(order: int, longest: int) -> int:
     try:
         n = operator.index(order)
     except TypeError:
-        raise InvalidInput(f"order must be a whole number, not {reprlib.repr(order)}.") from None
+        raise InvalidInput(f"order must be a whole number, not {reprlib.repr(order)}") from None
     if n < 1:
-        raise InvalidInput(f"order must be at least 1 (no context), got {n}.")
+        raise InvalidInput(f"order must be at least 1 (no context), got {n}")
     if longest == 0:
-        raise InvalidInput("The corpus has no token; an n-gram model needs text to learn from.")
+        raise InvalidInput("the corpus has no token; an n-gram model needs text to learn from")
     if n > longest:
         raise InvalidInput(
-            f"order {n} is larger than the corpus: its longest document has {longest} token(s)."
+            f"order {n} is larger than the corpus: its longest document has {longest} token(s)"
         )
     return n

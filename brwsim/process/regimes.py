@@ -51,6 +51,7 @@ class Regimes(ChainProcess):
     """
 
     name: ClassVar[str] = "regimes"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("laws",), ("low", "high", "vocab"))
 
     laws: tuple[Law, ...]
     tail: float
@@ -68,13 +69,13 @@ class Regimes(ChainProcess):
         if laws is None:
             laws = two_laws(self.name, low, high, vocab)
         elif any(value is not None for value in (low, high, vocab)):
-            raise InvalidInput("regimes: give laws, or low, high and vocab, not both forms.")
+            raise InvalidInput("regimes: give laws, or low, high and vocab, not both forms")
         if isinstance(laws, str | bytes) or not isinstance(laws, Sequence) or len(laws) < 2:
-            raise InvalidInput("regimes: laws must be a list of at least two laws, one per regime.")
+            raise InvalidInput("regimes: laws must be a list of at least two laws, one per regime")
         object.__setattr__(self, "laws", tuple(as_law(law) for law in laws))
         object.__setattr__(self, "tail", check_real(self.name, "tail", tail))
         if self.tail <= 0.0:
-            raise InvalidInput(f"regimes: tail must be above 0, not {self.tail:g}.")
+            raise InvalidInput(f"regimes: tail must be above 0, not {self.tail:g}")
         most = MAX_STATES // len(self.laws)
         object.__setattr__(self, "longest", check_vocab(self.name, longest, 2, most, key="longest"))
 

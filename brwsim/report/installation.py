@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from brwsim.engine.run import available_threads
+from brwsim.errors import missing
 from brwsim.report.tables import format_table
 from brwsim.results.provenance import versions
 
@@ -75,7 +76,7 @@ class Installation:
             ("processors", f"{self.processors}; a sweep starts {self.threads} threads unless told otherwise"),
             ("kernel cache", self._cache()),
             ("CUDA", str(self.cuda)),
-            *((f"brwsim[{name}]", self._extra(name)) for name in self.extras),
+            *((f"{name} extra", self._extra(name)) for name in self.extras),
         ]
         return format_table([first, version], rows, "<<")
 
@@ -86,7 +87,8 @@ class Installation:
         return f"{self.cache_folder} (writable, {state})"
 
     def _extra(self, name: str) -> str:
-        return "installed" if self.extras[name] else f"not installed: pip install 'brwsim[{name}]'"
+        needed = " and ".join(_EXTRAS[name])
+        return "installed" if self.extras[name] else f"not installed: {missing(needed, name)}"
 
 
 def installation() -> Installation:

@@ -24,6 +24,10 @@ ROWS = 13
 _KINDS = ("upper", "lower", "estimate", "iid-upper", "iid-lower", "iid-estimate")
 _LEGEND = "upper, lower: proved bounds of E[X]; estimate: not a bound; -: trivial or outside its domain"
 _IID_LEGEND = "iid-...: what the formula says of independent laws with the same moments, proved nothing here"
+_ERRORS_LEGEND = (
+    "a mean may lie beyond a bound by its standard error; brwsim compare tests whether it is more"
+)
+_WIDTH = 110  # columns
 _LEFT_OUT = ("iid-lower",)  # of the table of a process with context, which has no room for them
 
 
@@ -99,23 +103,34 @@ def number(value: float, digits: int = 5) -> str:
     return f"{value:.{max(decimals, 0)}f}"
 
 
+def plain(value: float) -> str:
+    """A value to three significant digits at most, without an exponent.
+
+    >>> plain(5053.1), plain(27.04), plain(0.98765), plain(1.0)
+    ('5,050', '27', '0.988', '1')
+    """
+    decimals = 2 - math.floor(math.log10(value)) if value > 0.0 else 0
+    text = f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def mean_and_error(mean: float, stderr: float) -> tuple[str, str]:
     """A mean to the digits its standard error allows, and that error to two digits.
 
-    >>> mean_and_error(8.139216, 0.000793), mean_and_error(3.0, 0.0)
-    (('8.13922', '0.00079'), ('3.00000', 'exact'))
+    >>> mean_and_error(8.139216, 0.000793), mean_and_error(3.0, 0.0), mean_and_error(3.0, math.inf)
+    (('8.13922', '0.00079'), ('3.00000', 'exact'), ('3.00000', 'unknown'))
     """
     if stderr == 0.0:
         return f"{mean:.5f}", "exact"
     if not math.isfinite(stderr):
-        return f"{mean:.5f}", "-"
+        return f"{mean:.5f}", "unknown"
     decimals = min(max(1 - math.floor(math.log10(stderr)), 0), 9)
     return f"{mean:.{decimals}f}", f"{stderr:.{decimals}f}"
 
 
 def process_name(result: Result, width: int = 72) -> str:
     """The process as a short line for titles: numbers to four digits, the rest cut off."""
-    text = _short(result.spec.process.to_spec())
+    text = _short(result.spec.process_spec)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -140,7 +155,11 @@ def result_table(result: Result) -> str:
     """The table of a sweep: E[X] and the bounds at a few P, then moments and how it was computed."""
     shown = few(result.P)
     values = result.bounds_in_domain()
-    bounds = [bound for bound in by_kind(result.bound_objects) if bound.kind not in _LEFT_OUT]
+    bounds = [
+        bound
+        for bound in by_kind(result.bound_objects)
+        if bound.kind not in _LEFT_OUT and not bound.leading_term
+    ]
     columns = [informative(bound, values[bound.name], result.P) for bound in bounds]
     rows = [
         [
@@ -150,11 +169,13 @@ def result_table(result: Result) -> str:
         ]
         for i in shown
     ]
-    table = format_table(["P", "E[X]", "stderr", *map(_heading, bounds)], rows)
+    table = with_headings(["P", "E[X]", "stderr"], bounds, rows)
     title = f"E[X], expected tokens per verifier call, of {process_name(result)}"
     legend = [_LEGEND] if bounds else []
     if any(bound.kind.startswith("iid-") for bound in bounds):
         legend.append(_IID_LEGEND)
+    if bounds and not result.theory.is_fixed:
+        legend.append(_ERRORS_LEGEND)
     return "\n".join([title, "", table, *legend, _of_all(shown, result.P), "", _footer(result)])
 
 
@@ -163,9 +184,14 @@ def by_kind(bounds: Sequence[Bound]) -> list[Bound]:
     return sorted(bounds, key=lambda bound: _KINDS.index(bound.kind))
 
 
-def _heading(bound: Bound) -> str:
-    """A bound's name, broken after its underscores, over its kind."""
-    return bound.name.replace("_", "_\n") + "\n" + bound.kind
+def with_headings(first: list[str], bounds: Sequence[Bound], rows: list[list[str]]) -> str:
+    """A table with a column for each bound, its name over its kind; names are broken if it gets too wide."""
+    table = format_table(first + [f"{bound.name}\n{bound.kind}" for bound in bounds], rows)
+    if max(map(len, table.split("\n"))) <= _WIDTH:
+        return table
+    return format_table(
+        first + [bound.name.replace("_", "_\n") + f"\n{bound.kind}" for bound in bounds], rows
+    )
 
 
 def _of_all(shown: NDArray[np.intp], P: NDArray[np.int64]) -> str:
@@ -176,30 +202,29 @@ def _of_all(shown: NDArray[np.intp], P: NDArray[np.int64]) -> str:
 
 def _footer(result: Result) -> str:
     moments = result.moments
-    lines = [("moments", f"mu {moments['mu']:.6g} nats, mu2 {moments['mu2']:.6g} nats^2 (exact)")]
-    if result.spec.process.is_fixed:
+    known = result.spec.process_class.moments_are
+    lines = [("moments", f"mu {moments['mu']:.6g} nats, mu2 {moments['mu2']:.6g} nats^2 ({known})")]
+    if result.theory.is_fixed:
         lines.append(("trees", "1, and all are the same: the answer is exact"))
     else:
-        lines.append(("trees", f"{_trees(result)}, seed {result.seed}"))
+        lines.append(("trees", _trees(result)))
         lines.append(("estimator", _estimator(result)))
     return "\n".join(f"{name:<9}  {text}" for name, text in lines)
 
 
 def _trees(result: Result) -> str:
-    low, high = int(result.trees_per_P.min()), int(result.trees_per_P.max())
-    return (
-        f"{result.trees}"
-        if low == high
-        else f"{result.trees} ({high} at the smallest P, {low} at the largest)"
-    )
+    reach = int(result.trees_per_P[-1])
+    if result.trees == 1:
+        return f"1 grown, seed {result.seed}; one tree has no error estimate"
+    which = "" if reach == result.trees else f", of which {reach} reach P={result.P[-1]}"
+    return f"{result.trees} grown{which}, seed {result.seed}"
 
 
 def _estimator(result: Result) -> str:
-    if result.estimator == "crude":
-        return "crude"
-    return (
-        f"{result.estimator}, variance {result.variance_ratio[-1]:.3g} times below crude at P={result.P[-1]}"
-    )
+    if result.estimator == "crude" or result.trees == 1:
+        return result.estimator
+    ratio = plain(float(result.variance_ratio[-1]))
+    return f"{result.estimator}, variance {ratio} times below crude at P={result.P[-1]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +259,7 @@ class BoundTable:
         columns = [informative(bound, values[bound.name], self.P) for bound in self.bounds]
         shown = few(self.P, max(ROWS, 50))
         rows = [[str(self.P[i]), *(number(column[i]) for column in columns)] for i in shown]
-        table = format_table(["P", *map(_heading, self.bounds)], rows)
+        table = with_headings(["P"], self.bounds, rows)
         formulas = [f"{bound.name} ({bound.domain})\n    {bound.formula}" for bound in self.bounds]
         return "\n".join([table, _LEGEND, _of_all(shown, self.P), "", *formulas])
 

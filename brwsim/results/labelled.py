@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from brwsim.errors import InvalidInput
+from brwsim.errors import InvalidInput, missing
 from brwsim.results import schema
 from brwsim.results.result import Result
 
@@ -17,7 +17,7 @@ def to_xarray(result: Result) -> xarray.Dataset:
     try:
         import xarray
     except ImportError:
-        raise InvalidInput("to_xarray needs xarray: pip install 'brwsim[xarray]'") from None
+        raise InvalidInput(f"to_xarray needs xarray; {missing('xarray', 'xarray')}") from None
     dimension = schema.DIMENSION
     variables = {
         name: (dimension, getattr(result, name), {"long_name": long_name, "units": units})

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from brwsim.engine.rules import BlockKey
 from brwsim.estimate import BlockStats, Estimate, Estimator, estimate
+from brwsim.results.theory import Theory, theory_of
 from brwsim.spec import SweepSpec
-from brwsim.theory.bounds import Bound, available
+from brwsim.theory.bounds import Bound
 
 if TYPE_CHECKING:
     import xarray
@@ -36,6 +37,8 @@ class Result:
         How blocks are turned into ``mean`` and ``stderr``.
     path : Path or None
         The file it was saved to or loaded from.
+    stored_theory : Theory or None
+        Moments and bounds as its file holds them; computed from the process where there is none.
     """
 
     spec: SweepSpec
@@ -43,6 +46,7 @@ class Result:
     estimator: Estimator = "control"
     path: Path | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    stored_theory: Theory | None = None
 
     @property
     def P(self) -> NDArray[np.int64]:
@@ -81,27 +85,33 @@ class Result:
         return seeds[0] if len(seeds) == 1 else seeds
 
     @property
+    def theory(self) -> Theory:
+        """What is known without simulation: moments and bounds."""
+        return self.stored_theory or theory_of(self.spec)
+
+    @property
     def moments(self) -> dict[str, float]:
         """``mu`` (expected entropy, nats) and ``mu2`` (second log-moment, nats squared), exact."""
-        process = self.spec.process
-        return {"mu": process.mu, "mu2": process.mu2}
+        return dict(self.theory.moments)
 
     @functools.cached_property
     def bounds(self) -> dict[str, Floats]:
         """Every bound and estimate that applies, by name, at ``P``; the trivial bound outside its domain."""
-        return {bound.name: bound(self.P, **self._facts) for bound in self.bound_objects}
+        found = {}
+        for bound in self.bound_objects:
+            values = self.theory.values[bound.name]
+            trivial = self.P if bound.kind.endswith("upper") else 1.0
+            found[bound.name] = np.where(np.isnan(values), trivial, values)
+        return found
 
-    @functools.cached_property
+    @property
     def bound_objects(self) -> list[Bound]:
         """The bounds behind ``bounds``, each with its kind, domain and source."""
-        return available(self._facts)
+        return list(self.theory.bounds)
 
     def bounds_in_domain(self) -> dict[str, Floats]:
         """``bounds`` with NaN outside each bound's domain."""
-        return {
-            bound.name: np.where(bound.in_domain(self.P, **self._facts), self.bounds[bound.name], np.nan)
-            for bound in self.bound_objects
-        }
+        return dict(self.theory.values)
 
     def with_estimator(self, estimator: Estimator) -> Result:
         """The same trees, summarised another way."""
@@ -116,7 +126,7 @@ class Result:
         return saved
 
     def to_xarray(self) -> xarray.Dataset:
-        """The curve and its bounds as a labelled dataset (needs ``brwsim[xarray]``)."""
+        """The curve and its bounds as a labelled dataset (needs xarray)."""
         from brwsim.results.labelled import to_xarray
 
         return to_xarray(self)
@@ -124,7 +134,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready summary, as ``brwsim show --json`` prints it; None outside a bound's domain."""
         return {
-            "spec": {"process": self.spec.process.to_spec(), "P": self.spec.grid},
+            "spec": {"process": self.spec.process_spec, "P": self.spec.grid},
             "spec_id": self.spec.spec_id,
             "seed": self.seed,
             "trees": self.trees,
@@ -150,13 +160,9 @@ class Result:
         return result_table(self)
 
     @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
-        return self.spec.process.facts()
-
-    @functools.cached_property
     def _estimate(self) -> Estimate:
         ordered = [self.blocks[key] for key in sorted(self.blocks)]
-        if self.spec.process.is_fixed:  # one tree, and no error: it is not random
+        if self.theory.is_fixed:  # one tree, and no error: it is not random
             found = estimate(ordered, self.P, self.moments["mu"], "crude")
             return replace(found, stderr=np.zeros(self.P.size))
         return estimate(ordered, self.P, self.moments["mu"], self.estimator)

@@ -13,6 +13,9 @@ ATTR_SPEC_ID = "spec_id"
 ATTR_SEED = "seed"
 ATTR_ESTIMATOR = "estimator"
 ATTR_TREES = "trees"
+ATTR_MU = "mu"
+ATTR_MU2 = "mu2"
+ATTR_FIXED = "is_fixed"
 ATTR_PROVENANCE = "provenance_json"
 
 # Finished blocks, one group per tier: /blocks/tier0/keys (n, 3) and /blocks/tier0/moments (n, 5, reach)

@@ -18,7 +18,9 @@ from brwsim.estimate import BlockStats
 from brwsim.results import schema
 from brwsim.results.provenance import provenance
 from brwsim.results.result import Result
+from brwsim.results.theory import Theory
 from brwsim.spec import SweepSpec
+from brwsim.theory.bounds import BOUNDS
 
 if TYPE_CHECKING:
     import h5py
@@ -52,6 +54,7 @@ def load(path: str | Path) -> Result:
             estimator=str(file.attrs[schema.ATTR_ESTIMATOR]),  # type: ignore[arg-type]
             path=path,
             provenance=json.loads(str(file.attrs[schema.ATTR_PROVENANCE])),
+            stored_theory=_read_theory(file),
         )
 
 
@@ -59,13 +62,19 @@ def write(result: Result, path: Path) -> None:
     """Write ``result`` to ``path`` atomically: a reader sees the old file or the new one."""
     import h5py
 
+    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+        _write_curve(file, result)
+        _write_blocks(file.create_group(schema.BLOCKS), result)
+        _write_attributes(file, result)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the place of ``path``, whole and on the disk, when the block ends well."""
     check_writable(path)
     temporary = _temporary_beside(path)
     try:
-        with h5py.File(temporary, "w") as file:
-            _write_curve(file, result)
-            _write_blocks(file.create_group(schema.BLOCKS), result)
-            _write_attributes(file, result)
+        yield temporary
         _flush_to_disk(temporary)
         temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, path)
@@ -140,6 +149,20 @@ def _read_blocks(group: h5py.Group) -> dict[BlockKey, BlockStats]:
     return found
 
 
+def _read_theory(file: h5py.File) -> Theory:
+    """Moments and bounds; bounds that this version does not know are passed over."""
+    stored = {name: file[schema.BOUND_PREFIX + name] for name in BOUNDS if schema.BOUND_PREFIX + name in file}
+    return Theory(
+        moments={name: float(file.attrs[name]) for name in (schema.ATTR_MU, schema.ATTR_MU2)},
+        is_fixed=bool(file.attrs[schema.ATTR_FIXED]),
+        bounds=tuple(
+            BOUNDS[name].as_iid_formula() if str(data.attrs["kind"]).startswith("iid-") else BOUNDS[name]
+            for name, data in stored.items()
+        ),
+        values={name: data[:] for name, data in stored.items()},
+    )
+
+
 def _write_blocks(group: h5py.Group, result: Result) -> None:
     for tier in sorted({key.tier for key in result.blocks}):
         members = sorted(key for key in result.blocks if key.tier == tier)
@@ -185,8 +208,9 @@ def _write_attributes(file: h5py.File, result: Result) -> None:
     file.attrs[schema.ATTR_SEED] = np.array(result.seed, dtype=np.uint64)
     file.attrs[schema.ATTR_ESTIMATOR] = result.estimator
     file.attrs[schema.ATTR_TREES] = result.trees
-    for name, value in result.moments.items():
-        file.attrs[name] = value
+    file.attrs[schema.ATTR_FIXED] = int(result.theory.is_fixed)
+    for name in (schema.ATTR_MU, schema.ATTR_MU2):
+        file.attrs[name] = result.moments[name]
     file.attrs[schema.ATTR_PROVENANCE] = json.dumps(provenance())
 
 

@@ -35,6 +35,9 @@ class Bound:
         True for a proved bound at every finite P; False for estimates and for any ``iid-`` kind.
     assumes_iid : bool
         Whether the statement is for independent offspring laws only.
+    leading_term : bool
+        Whether it is the leading term of a formula alone, whose distance from E[X] need not be small: tables
+        and figures of a sweep leave it out unless asked.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Bound:
     _value: Callable[..., Floats] = field(repr=False, compare=False)
     _domain_start: Callable[..., float] = field(repr=False, compare=False)
     assumes_iid: bool = True
+    leading_term: bool = False
     _usable: Callable[..., bool] | None = field(default=None, repr=False, compare=False)
 
     @overload
@@ -159,7 +163,7 @@ class Bound:
         """The needed facts, checked, in the order of `needs`."""
         for name in self.needs:
             if given.get(name) is None:
-                raise InvalidInput(f"{self.name} needs {name} ({FACTS[name]}), which was not given.")
+                raise InvalidInput(f"{self.name} needs {name} ({FACTS[name]}), which was not given")
         facts = {name: CHECKS[name](given[name]) for name in self.needs}
         if "mu2" in facts:
             facts["mu2"] = check_jensen(facts["mu"], facts["mu2"])

@@ -127,6 +127,7 @@ corollary1 = Bound(
     domain="large P",
     source=f"{_PAPER}, Corollary 1",
     rigorous=False,
+    leading_term=True,
     _value=_corollary1,
     _domain_start=_everywhere,
 )

@@ -29,11 +29,11 @@ def capacity_array(P: Any) -> Floats:
     try:
         capacity = np.asarray(P, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"P must be a number or an array of numbers, got {P!r}.") from None
+        raise InvalidInput(f"P must be a number or an array of numbers, got {P!r}") from None
     if not capacity.size:
-        raise InvalidInput("P is empty.")
+        raise InvalidInput("P is empty")
     if not np.all((capacity >= 1) & (capacity <= _P_LIMIT)):
-        raise InvalidInput("P must lie between 1 (the root alone) and 1e15.")
+        raise InvalidInput("P must lie between 1 (the root alone) and 1e15")
     return capacity
 
 
@@ -43,7 +43,7 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number > 0):
-        raise InvalidInput(f"{name} must be a positive finite number, got {value!r}.")
+        raise InvalidInput(f"{name} must be a positive finite number, got {value!r}")
     return number
 
 
@@ -53,19 +53,19 @@ def _vocab(value: Any) -> int:
     except TypeError:
         vocab = 0
     if vocab < 2:
-        raise InvalidInput(f"vocab must be an integer of at least 2, got {value!r}.")
+        raise InvalidInput(f"vocab must be an integer of at least 2, got {value!r}")
     return vocab
 
 
 def _step_cdf(value: Any) -> StepCdf:
     if not callable(value):
-        raise InvalidInput(f"step_cdf must be a function of an array of steps, got {value!r}.")
+        raise InvalidInput(f"step_cdf must be a function of an array of steps, got {value!r}")
     return value  # type: ignore[no-any-return]
 
 
 def _markov(value: Any) -> MarkovFacts:
     if not isinstance(value, MarkovFacts):
-        raise InvalidInput(f"markov must be a MarkovFacts, got {value!r}.")
+        raise InvalidInput(f"markov must be a MarkovFacts, got {value!r}")
     return value
 
 
@@ -82,14 +82,14 @@ def check_entropy(mu: float, vocab: int) -> None:
     """Reject a mean entropy above that of the uniform law."""
     if mu > math.log(vocab) * (1 + ROUNDING):
         raise InvalidInput(
-            f"mu = {mu:g} exceeds ln(vocab) = {math.log(vocab):g}, the largest entropy of a law."
+            f"mu = {mu:g} exceeds ln(vocab) = {math.log(vocab):g}, the largest entropy of a law"
         )
 
 
 def check_jensen(mu: float, mu2: float) -> float:
     """mu2 checked against Jensen's inequality mu2 >= mu^2, and lifted to it within rounding."""
     if mu2 < mu * mu * (1 - ROUNDING):
-        raise InvalidInput(f"mu2 = {mu2:g} is below mu^2 = {mu * mu:g}, which no offspring law allows.")
+        raise InvalidInput(f"mu2 = {mu2:g} is below mu^2 = {mu * mu:g}, which no offspring law allows")
     if not math.isfinite(mu2 / mu / mu):
-        raise InvalidInput(f"mu = {mu:g} is too small for mu2 = {mu2:g}: mu2/mu^2 overflows.")
+        raise InvalidInput(f"mu = {mu:g} is too small for mu2 = {mu2:g}: mu2/mu^2 overflows")
     return max(mu2, mu * mu)

@@ -230,23 +230,23 @@ def _array(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must hold numbers.") from None
+        raise InvalidInput(f"{name} must hold numbers") from None
     if array.shape != shape:
-        raise InvalidInput(f"{name} must have shape {shape}, as Q has {shape[0]} states, not {array.shape}.")
+        raise InvalidInput(f"{name} must have shape {shape}, as Q has {shape[0]} states, not {array.shape}")
     if not np.all(np.isfinite(array) & (array >= 0)):
         bad = ", ".join(map(str, np.argwhere(~(np.isfinite(array) & (array >= 0)))[0]))
-        raise InvalidInput(f"{name}[{bad}] must be finite and not negative.")
+        raise InvalidInput(f"{name}[{bad}] must be finite and not negative")
     return array
 
 
 def _check_moments(h: Floats, s2: Floats) -> None:
     if not h.any():
-        raise InvalidInput("every state has entropy 0: the tree is a single chain, and E[X] = P.")
+        raise InvalidInput("every state has entropy 0: the tree is a single chain, and E[X] = P")
     low = np.flatnonzero(s2 < h * h * (1 - _ROUNDING))
     if low.size:
         s = low[0]
         raise InvalidInput(
-            f"s2[{s}] = {s2[s]:g} is below h[{s}]^2 = {h[s] ** 2:g}, which no offspring law allows."
+            f"s2[{s}] = {s2[s]:g} is below h[{s}]^2 = {h[s] ** 2:g}, which no offspring law allows"
         )
 
 
@@ -254,11 +254,11 @@ def _check_joint(B: Floats, Q: Floats, h: Floats) -> None:
     off = np.flatnonzero(np.abs(B.sum(axis=1) - h) > _ROUNDING * np.maximum(h, 1.0))
     if off.size:
         s = off[0]
-        raise InvalidInput(f"row {s} of B sums to {B[s].sum():.12g}, not to h[{s}] = {h[s]:.12g}.")
+        raise InvalidInput(f"row {s} of B sums to {B[s].sum():.12g}, not to h[{s}] = {h[s]:.12g}")
     impossible = np.argwhere((B > 0) & (Q == 0))
     if impossible.size:
         s, to = impossible[0]
-        raise InvalidInput(f"B[{s}, {to}] is positive, but Q[{s}, {to}] is 0.")
+        raise InvalidInput(f"B[{s}, {to}] is positive, but Q[{s}, {to}] is 0")
 
 
 def _check_start(start: Any, states: int) -> int | None:
@@ -269,7 +269,7 @@ def _check_start(start: Any, states: int) -> int | None:
     except TypeError:
         state = -1
     if not 0 <= state < states:
-        raise InvalidInput(f"start must be one of the states 0..{states - 1}, got {start!r}.")
+        raise InvalidInput(f"start must be one of the states 0..{states - 1}, got {start!r}")
     return state
 
 
@@ -278,7 +278,7 @@ def _check_steps(steps: Any, Q: Floats, dependence: Floats) -> tuple[StateSteps,
     if steps is None:
         return None
     if len(steps) != len(Q):
-        raise InvalidInput(f"steps must have one entry per state: got {len(steps)} for {len(Q)} states.")
+        raise InvalidInput(f"steps must have one entry per state: got {len(steps)} for {len(Q)} states")
     checked: list[StateSteps] = []
     for s, entry in enumerate(steps):
         if callable(entry):
@@ -286,13 +286,13 @@ def _check_steps(steps: Any, Q: Floats, dependence: Floats) -> tuple[StateSteps,
             limits = np.ones(1)
             if np.abs(dependence[s]).max() > 1e-6:
                 raise InvalidInput(
-                    f"steps[{s}] is one function, but row {s} of B says that a child's state depends on its share."
+                    f"steps[{s}] is one function, but row {s} of B says that a child's state depends on its share"
                 )
         else:
             parts = tuple(entry)
             limits = Q[s]
             if len(parts) != len(Q):
-                raise InvalidInput(f"steps[{s}] must be a function or one function per state.")
+                raise InvalidInput(f"steps[{s}] must be a function or one function per state")
         if not all(
             _is_known(f"steps[{s}]", cdf, limit) for cdf, limit in zip(parts, limits, strict=True) if limit
         ):
@@ -309,5 +309,5 @@ def _is_known(name: str, cdf: Callable[[Floats], Any] | None, limit: float) -> b
     if values is None:
         return False
     if np.max(values) > limit + _ROUNDING:
-        raise InvalidInput(f"{name} exceeds {limit:g}, the mass of its transition.")
+        raise InvalidInput(f"{name} exceeds {limit:g}, the mass of its transition")
     return True

@@ -20,17 +20,17 @@ def check_matrix(value: Any) -> Floats:
     try:
         Q = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("the transition matrix must be a square table of numbers.") from None
+        raise InvalidInput("the transition matrix must be a square table of numbers") from None
     if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not Q.size:
-        raise InvalidInput(f"the transition matrix must be square, not of shape {Q.shape}.")
+        raise InvalidInput(f"the transition matrix must be square, not of shape {Q.shape}")
     bad = np.argwhere(~((Q >= 0) & (Q <= 1 + _ROUNDING)))
     if bad.size:
         s, to = bad[0]
-        raise InvalidInput(f"the transition from state {s} to state {to} is {Q[s, to]:g}, not a probability.")
+        raise InvalidInput(f"the transition from state {s} to state {to} is {Q[s, to]:g}, not a probability")
     sums = Q.sum(axis=1)
     off = np.flatnonzero(np.abs(sums - 1) > _ROUNDING)
     if off.size:
-        raise InvalidInput(f"the transitions from state {off[0]} sum to {sums[off[0]]:.12g}, not to 1.")
+        raise InvalidInput(f"the transitions from state {off[0]} sum to {sums[off[0]]:.12g}, not to 1")
     return np.asarray(Q / sums[:, None])
 
 
@@ -40,7 +40,7 @@ def check_chain(Q: Floats) -> None:
     >>> check_chain(np.array([[0.0, 1.0], [1.0, 0.0]]))
     Traceback (most recent call last):
         ...
-    brwsim.errors.InvalidInput: the chain is periodic: it moves in turn through state 0; state 1 (period 2).
+    brwsim.errors.InvalidInput: the chain is periodic: it moves in turn through state 0; state 1 (period 2)
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -50,9 +50,7 @@ def check_chain(Q: Floats) -> None:
     classes = _cyclic_classes(Q)
     if len(classes) > 1:
         turns = "; ".join(_name(states) for states in classes[:_SHOWN])
-        raise InvalidInput(
-            f"the chain is periodic: it moves in turn through {turns} (period {len(classes)})."
-        )
+        raise InvalidInput(f"the chain is periodic: it moves in turn through {turns} (period {len(classes)})")
 
 
 def _reducible(Q: Floats, count: int, labels: NDArray[np.int32]) -> str:
@@ -61,11 +59,11 @@ def _reducible(Q: Floats, count: int, labels: NDArray[np.int32]) -> str:
     closed = [c for c in classes if not np.delete(Q[c], c, axis=1).any()]
     if len(closed) > 1:
         names = "; ".join(_name(states) for states in closed[:_SHOWN])
-        return f"the chain is reducible: it has {len(closed)} closed classes, never left: {names}."
+        return f"the chain is reducible: it has {len(closed)} closed classes, never left: {names}"
     left = np.setdiff1d(np.arange(len(Q)), closed[0])
     return (
         f"the chain is reducible: {_name(left)} cannot be reached from {_name(closed[0])}, "
-        "which the chain ends in."
+        "which the chain ends in"
     )
 
 

@@ -90,11 +90,11 @@ def solve(facts: MarkovFacts, P_max: float) -> tuple[RenewalSolution, ...]:
     Remembered per chain and range; `P_max` is rounded up to 4096 times a power of 16.
     """
     if facts.steps is None:
-        raise InvalidInput("annealed_markov needs the step laws of the chain, which are unknown.")
+        raise InvalidInput("annealed_markov needs the step laws of the chain, which are unknown")
     if facts.states > MAX_STATES:
         raise InvalidInput(
             f"annealed_markov is computed for at most {MAX_STATES} states, and the chain has {facts.states};"
-            " the closed bounds have no such limit."
+            " the closed bounds have no such limit"
         )
     capacity = 4096.0
     while capacity < P_max:

@@ -44,12 +44,12 @@ def evaluate_cdf(step_cdf: StepCdf, y: Floats) -> Floats:
     """Pr(Y <= y), checked to be probabilities of the right shape."""
     values = step_cdf(y)
     if values is None:
-        raise InvalidInput("step_cdf returned None: this offspring law has no exact step distribution.")
+        raise InvalidInput("step_cdf returned None: this offspring law has no exact step distribution")
     cdf = np.asarray(values, dtype=np.float64)
     if cdf.shape != y.shape:
-        raise InvalidInput(f"step_cdf must return one value per step: got shape {cdf.shape} for {y.shape}.")
+        raise InvalidInput(f"step_cdf must return one value per step: got shape {cdf.shape} for {y.shape}")
     if not np.all((cdf >= -1e-9) & (cdf <= 1 + 1e-9)):
-        raise InvalidInput("step_cdf must return probabilities in [0, 1].")
+        raise InvalidInput("step_cdf must return probabilities in [0, 1]")
     return np.clip(cdf, 0.0, 1.0)
 
 

@@ -24,7 +24,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ import numpy as np
 from brwsim.errors import FileError
 from brwsim.traces.contexts import Floats, Integers
 from brwsim.traces.correlations import is_constant
-from brwsim.traces.dependence import MIN_LENGTH, Dependence, dependence
+from brwsim.traces.dependence import MIN_LENGTH, Dependence, Tests, dependence, no_tests
 from brwsim.traces.responses import _records
 from brwsim.traces.series import MIN_PAIRS, Series, make_series
 from brwsim.traces.stderr import MIN_CLUSTERS, standard_errors
@@ -105,8 +106,6 @@ class Acceptance:
         ``tau - position_mean``, with the error of the difference (from ten responses on).
     path_law, position_law : tuple of float
         Shares of lengths 1, 2, ... along the path, and over positions (empty where unknown).
-    path_dependence, position_dependence : Dependence or None
-        None where the longest series has fewer than 20 entries, or all are equal.
     skipped : int
     """
 
@@ -123,14 +122,29 @@ class Acceptance:
     excess_stderr: float
     path_law: tuple[float, ...]
     position_law: tuple[float, ...]
-    path_dependence: Dependence | None
-    position_dependence: Dependence | None
     skipped: int
+    _path_tests: Tests = field(repr=False, compare=False)
+    _position_tests: Tests = field(repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: None where a value is unknown."""
-        found: dict[str, Any] = clean(asdict(self))
-        return found
+    @cached_property
+    def path_dependence(self) -> Dependence | None:
+        """Tests along the path; None where the longest series has fewer than 20 entries, or all are equal."""
+        return self._path_tests()
+
+    @cached_property
+    def position_dependence(self) -> Dependence | None:
+        """The same over positions."""
+        return self._position_tests()
+
+    def to_dict(self, dependence: bool = True) -> dict[str, Any]:
+        """JSON-ready: None where a value is unknown. The tests take a while and may be left out."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("_")}
+        if dependence:
+            for name in ("path_dependence", "position_dependence"):
+                report = getattr(self, name)
+                found[name] = report.to_dict() if report else None
+        cleaned: dict[str, Any] = clean(found)
+        return cleaned
 
     @property
     def dependences(self) -> list[Dependence]:
@@ -174,7 +188,7 @@ def read_acceptance(path: Path) -> tuple[AcceptanceTrace, ...]:
             lists = list(_lists(record, (), None))
             if not lists:
                 raise FileError(
-                    f"{place} holds no acceptance lengths; expected a list under one of {', '.join(_KEYS)}."
+                    f"{place} holds no acceptance lengths; expected a list under one of {', '.join(_KEYS)}"
                 )
             for drafter, values, per_position in lists:
                 lengths = _whole_numbers(f"{place}, {drafter}", values)
@@ -183,7 +197,7 @@ def read_acceptance(path: Path) -> tuple[AcceptanceTrace, ...]:
                 else:
                     skipped[drafter] = skipped.get(drafter, 0) + 1
     if not found:
-        raise FileError(f"{path} holds no acceptance length: every list in it is empty.")
+        raise FileError(f"{path} holds no acceptance length: every list in it is empty")
     return tuple(
         _trace(str(path), drafter, responses, failed + skipped.get(drafter, 0))
         for drafter, responses in found.items()
@@ -213,7 +227,7 @@ def _whole_numbers(place: str, values: list[Any]) -> list[int]:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not 0 <= value <= _LIMIT or value != int(value):
             shown = value if number or value is None or isinstance(value, bool) else type(value).__name__
-            raise FileError(f"{place}: entry {i} is {shown}; a length is a whole number from 0 to {_LIMIT}.")
+            raise FileError(f"{place}: entry {i} is {shown}; a length is a whole number from 0 to {_LIMIT}")
     return [int(value) for value in values]
 
 
@@ -226,7 +240,7 @@ def _trace(
     if mixed:
         raise FileError(
             f"{source}: {drafter} has lengths per position in {len(mixed)} records "
-            f"and per call in {len(per_call)}; split the file."
+            f"and per call in {len(per_call)}; split the file"
         )
     lengths = np.concatenate([np.array(values, dtype=np.int64) for values, _ in responses])
     trace = np.repeat(np.arange(len(responses), dtype=np.int64), [len(values) for values, _ in responses])
@@ -249,11 +263,13 @@ def acceptance(trace: AcceptanceTrace) -> Acceptance:
     values = trace.lengths.astype(np.float64)
     on_path, owner = values[path], trace.trace[path]
     name = f"{trace.source} {trace.drafter}"
-    mean, error, report = math.nan, math.nan, None
+    mean, error = math.nan, math.nan
     law: tuple[float, ...] = ()
+    position_tests: Tests = no_tests
     if trace.per_position:
         mean, error = float(values.mean()), standard_errors(trace.trace).of_mean(values)
-        law, report = _law(trace.lengths), _tested(values, trace.trace, f"{name}, positions")
+        law = _law(trace.lengths)
+        position_tests = partial(_tested, values, trace.trace, f"{name}, positions")
     tau = float(on_path.mean())
     return Acceptance(
         source=trace.source,
@@ -269,9 +285,9 @@ def acceptance(trace: AcceptanceTrace) -> Acceptance:
         excess_stderr=_difference(values, trace.trace, path) if trace.per_position else math.nan,
         path_law=_law(trace.lengths[path]),
         position_law=law,
-        path_dependence=_tested(on_path, owner, f"{name}, calls"),
-        position_dependence=report,
         skipped=trace.skipped,
+        _path_tests=partial(_tested, on_path, owner, f"{name}, calls"),
+        _position_tests=position_tests,
     )
 
 

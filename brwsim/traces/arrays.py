@@ -37,14 +37,14 @@ def read_array(path: Path) -> Contexts:
         values, trace = _load(path)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         reason = " ".join(str(error).split())
-        raise FileError(f"{path} is not a readable {path.suffix} file: {reason}.") from error
+        raise FileError(f"{path} is not a readable {path.suffix} file: {reason}") from error
     if values.dtype.kind != "f":
         raise FileError(
             f"{path} holds {values.dtype} values, not floats; "
-            "save log-probabilities as float16, float32 or float64."
+            "save log-probabilities as float16, float32 or float64"
         )
     if values.ndim == 0 or values.size == 0:
-        raise FileError(f"{path} is empty: its array has shape {values.shape}; expected (contexts, k).")
+        raise FileError(f"{path} is empty: its array has shape {values.shape}; expected (contexts, k)")
     leading = values.shape[:-1]
     logprobs = np.array(values, dtype=np.float64).reshape(-1, values.shape[-1])
     _check(path, logprobs, leading)
@@ -83,7 +83,7 @@ def _choose(path: Path, names: list[str]) -> tuple[str, bool]:
     if len(known) == 1:
         return known[0], "trace" in names
     listing = f"{len(arrays)} arrays ({', '.join(arrays[:5])})" if arrays else "no array"
-    raise FileError(f"{path} holds {listing}; name the one with the log-probabilities 'logprobs'.")
+    raise FileError(f"{path} holds {listing}; name the one with the log-probabilities 'logprobs'")
 
 
 def _trace(path: Path, trace: Any, leading: tuple[int, ...]) -> Integers:
@@ -95,7 +95,7 @@ def _trace(path: Path, trace: Any, leading: tuple[int, ...]) -> Integers:
     if numbers.dtype.kind not in "iu" or numbers.shape != leading:
         raise FileError(
             f"{path}: 'trace' has type {numbers.dtype} and shape {numbers.shape}; "
-            f"expected one integer per context, shape {leading}."
+            f"expected one integer per context, shape {leading}"
         )
     return np.unique(numbers, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
@@ -110,10 +110,10 @@ def _check(path: Path, logprobs: Floats, leading: tuple[int, ...]) -> None:
             place = f"{path}: context {_index(start + row, leading)}, entry {entry}"
             value = float(rows[row, entry])
             if np.isnan(value):
-                raise FileError(f"{place} is NaN; remove padded or failed contexts.")
+                raise FileError(f"{place} is NaN; remove padded or failed contexts")
             raise FileError(
                 f"{place} is {value:g}, but a log-probability is never positive; "
-                "store natural-log probabilities, not probabilities or logits."
+                "store natural-log probabilities, not probabilities or logits"
             )
         mass = np.exp(rows).sum(axis=1)
         wrong = (mass > 1.0 + MASS_TOLERANCE) | (mass == 0.0)
@@ -121,7 +121,7 @@ def _check(path: Path, logprobs: Floats, leading: tuple[int, ...]) -> None:
             row = int(np.argmax(wrong))
             raise FileError(
                 f"{path}: the probabilities of context {_index(start + row, leading)} "
-                f"sum to {mass[row]:.6g}; store natural-log probabilities of distinct tokens."
+                f"sum to {mass[row]:.6g}; store natural-log probabilities of distinct tokens"
             )
         start += rows.shape[0]
 

@@ -25,6 +25,7 @@ with few traces.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -132,6 +133,14 @@ class Dependence:
         return dependence_tables([self])
 
 
+Tests = Callable[[], Dependence | None]
+"""Tests put off until someone asks, as they take seconds; None where there is not enough to test."""
+
+
+def no_tests() -> None:
+    """Nothing to test."""
+
+
 def dependence(
     series: Series, lags: int = LAGS, source: str = "the series", entropy: bool = False
 ) -> Dependence:
@@ -161,14 +170,14 @@ def dependence(
     -1.0
     """
     if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
-        raise InvalidInput(f"lags must be a positive whole number, got {lags!r}.")
+        raise InvalidInput(f"lags must be a positive whole number, got {lags!r}")
     pairs = int(np.count_nonzero(series.previous >= 0))
     if pairs < MIN_PAIRS:
         raise InvalidInput(
-            f"{source} has {pairs} pairs of successive values; at least {MIN_PAIRS} are needed."
+            f"{source} has {pairs} pairs of successive values; at least {MIN_PAIRS} are needed"
         )
     if is_constant(series.values):
-        raise InvalidInput(f"{source} is constant, {series.values[0]:g}: there is nothing to correlate.")
+        raise InvalidInput(f"{source} is constant, {series.values[0]:g}: there is nothing to correlate")
     errors = standard_errors(series.trace)
     found = autocorrelation(series, lags)
     fit = change = None

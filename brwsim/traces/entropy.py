@@ -85,7 +85,7 @@ def check_vocab_size(vocab_size: int | None) -> None:
     if vocab_size is None:
         return
     if isinstance(vocab_size, bool) or not isinstance(vocab_size, (int, np.integer)) or vocab_size < 1:
-        raise InvalidInput(f"vocabulary size {vocab_size!r} is not a positive whole number.")
+        raise InvalidInput(f"vocabulary size {vocab_size!r} is not a positive whole number")
 
 
 def tail_of(
@@ -119,7 +119,7 @@ def tail_of(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise FileError(
-            f"{source}: the probabilities of context {row} sum to {covered[row]:.6g}, not to at most 1."
+            f"{source}: the probabilities of context {row} sum to {covered[row]:.6g}, not to at most 1"
         )
     missing = np.maximum(1.0 - covered, 0.0)
     if vocab_size is None:
@@ -130,7 +130,7 @@ def tail_of(
         row = int(np.argmin(room))
         raise InvalidInput(
             f"{source}: context {row} lists {int(listed[row])} tokens, "
-            f"more than the vocabulary size {vocab_size}; give the model's own as {option}."
+            f"more than the vocabulary size {vocab_size}; give the model's own as {option}"
         )
     lost = missing - room * cap
     if (lost > MASS_TOLERANCE).any():
@@ -139,7 +139,7 @@ def tail_of(
         raise InvalidInput(
             f"{source}: context {row} misses a mass of {missing[row]:.4g}, more than the {int(room[row])} "
             f"unseen tokens of a vocabulary of {vocab_size} can hold at {cap[row]:.4g} each; "
-            f"{option} must be at least {needed}."
+            f"{option} must be at least {needed}"
         )
     return Tail(covered, h, s, listed, cap, room, np.minimum(missing, room * cap))
 

@@ -6,10 +6,10 @@ files of acceptance lengths give their statistics (:mod:`brwsim.traces.acceptanc
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,107 +25,14 @@ from brwsim.traces.acceptance import (
 )
 from brwsim.traces.contexts import Contexts, Floats, Integers
 from brwsim.traces.correlations import is_constant
-from brwsim.traces.dependence import MIN_LENGTH, Dependence, dependence, dependence_tables
+from brwsim.traces.dependence import MIN_LENGTH, Dependence, Tests, dependence_tables, no_tests
+from brwsim.traces.dependence import dependence as test_dependence
 from brwsim.traces.entropy import EntropyBounds, check_vocab_size, entropy_bounds
 from brwsim.traces.readers import read_contexts
 from brwsim.traces.series import MIN_PAIRS, make_series, read_parents
 from brwsim.traces.stderr import StandardErrors, standard_errors
-from brwsim.traces.text import finite, number, short, table, with_error
-
-
-@dataclass(frozen=True)
-class Range:
-    """A mean known to lie between two values, each with its standard error (nan: unknown)."""
-
-    lower: float
-    lower_stderr: float
-    upper: float
-    upper_stderr: float
-
-    def to_dict(self) -> dict[str, float | None]:
-        """JSON-ready: None where a value is infinite or unknown."""
-        return {
-            "lower": finite(self.lower),
-            "lower_stderr": finite(self.lower_stderr),
-            "upper": finite(self.upper),
-            "upper_stderr": finite(self.upper_stderr),
-        }
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What one file (or all of them) says about the law of the next token.
-
-    Attributes
-    ----------
-    source : str
-        The file, or ``pooled``.
-    contexts, responses : int
-        Next-token distributions read, and responses they come from.
-    k : tuple of (int, int)
-        Least and greatest number of tokens listed per context.
-    covered : float, in (0, 1]
-        Mean mass of the listed tokens.
-    mu, mu2 : Range
-        Mean entropy (nats) and second log-moment (nats squared): least and greatest values that the listed
-        probabilities allow. ``upper`` is ``inf`` when mass is missing and the vocabulary size is unknown.
-    unbounded : int
-        Contexts that make it so.
-    stderr_method : str
-        How the standard errors allow for correlation along a response.
-    skipped : int
-        Failed requests left out.
-    dependence : Dependence or None
-        Tests of independence of the entropies (of the least that the listed probabilities allow). None where
-        the longest response has fewer than 20 contexts or all entropies are equal, and for all files pooled.
-    """
-
-    source: str
-    contexts: int
-    responses: int
-    k: tuple[int, int]
-    covered: float
-    mu: Range
-    mu2: Range
-    unbounded: int
-    stderr_method: str
-    skipped: int
-    dependence: Dependence | None = None
-
-    @property
-    def inverse_mu(self) -> tuple[float, float]:
-        """Least and greatest 1/mu: the optimal growth of E[X] per unit of ln P."""
-        return _inverse(self.mu.upper), _inverse(self.mu.lower)
-
-    @property
-    def theorem1_slope(self) -> tuple[float, float]:
-        """Least and greatest (mu + mu2)/mu^2 = 1/mu + mu2/mu^2, Theorem 1's slope; ``inf`` when unbounded.
-
-        It falls with mu and rises with mu2, so these are its values at opposite corners; the least is 0 when
-        the upper mu is infinite.
-        """
-        return _slope(self.mu.upper, self.mu2.lower), _slope(self.mu.lower, self.mu2.upper)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: None where a value is infinite or unknown."""
-        return {
-            "source": self.source,
-            "contexts": self.contexts,
-            "responses": self.responses,
-            "k": list(self.k),
-            "covered": self.covered,
-            "mu": self.mu.to_dict(),
-            "mu2": self.mu2.to_dict(),
-            "inverse_mu": {"lower": finite(self.inverse_mu[0]), "upper": finite(self.inverse_mu[1])},
-            "theorem1_slope": {
-                "lower": finite(self.theorem1_slope[0]),
-                "upper": finite(self.theorem1_slope[1]),
-            },
-            "unbounded": self.unbounded,
-            "stderr_method": self.stderr_method,
-            "skipped": self.skipped,
-            "dependence": self.dependence.to_dict() if self.dependence else None,
-        }
+from brwsim.traces.summary import Range, Summary
+from brwsim.traces.text import number, short, table, with_error
 
 
 @dataclass(frozen=True)
@@ -141,30 +48,37 @@ class Profile:
     vocab_size : int or None
     acceptance : tuple of Acceptance
         One for each drafter of each file of acceptance lengths.
+    shows_dependence : bool
+        Whether ``str()`` and ``to_dict()`` hold the tests of independence, which take seconds.
     """
 
     files: tuple[Summary, ...]
     pooled: Summary | None
     vocab_size: int | None
     acceptance: tuple[Acceptance, ...] = ()
+    shows_dependence: bool = False
+
+    @property
+    def dependence(self) -> tuple[Dependence, ...]:
+        """All tests of independence there are, done when first asked for."""
+        of_files = [summary.dependence for summary in self.files if summary.dependence]
+        return (*of_files, *(report for drafter in self.acceptance for report in drafter.dependences))
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as JSON-ready data; None where a value is infinite or unknown."""
         return {
             "vocab_size": self.vocab_size,
-            "files": [summary.to_dict() for summary in self.files],
-            "pooled": self.pooled.to_dict() if self.pooled else None,
-            "acceptance": [report.to_dict() for report in self.acceptance],
+            "files": [summary.to_dict(self.shows_dependence) for summary in self.files],
+            "pooled": self.pooled.to_dict(self.shows_dependence) if self.pooled else None,
+            "acceptance": [report.to_dict(self.shows_dependence) for report in self.acceptance],
         }
 
     def __str__(self) -> str:
         parts = self._entropies(self.pooled) if self.pooled else []
         if self.acceptance:
             parts.append(acceptance_tables(list(self.acceptance)))
-        tested = [summary.dependence for summary in self.files if summary.dependence]
-        tested += [report for drafter in self.acceptance for report in drafter.dependences]
-        if tested:
-            parts.append(dependence_tables(tested))
+        if self.shows_dependence and self.dependence:
+            parts.append(dependence_tables(list(self.dependence)))
         return "\n\n".join(parts)
 
     def _entropies(self, pooled: Summary) -> list[str]:
@@ -184,6 +98,8 @@ class Profile:
 def _notes(pooled: Summary) -> list[str]:
     notes = [
         "mu in nats, mu2 in nats squared; lower and upper are the extremes that the listed tokens allow.",
+        "covered: mean probability of the listed tokens. 1/mu: tokens that the best tree gains per ln P;",
+        "(mu+mu2)/mu^2: tokens per ln P that theorem1 allows.",
         f"Standard errors: {pooled.stderr_method}.",
     ]
     if pooled.unbounded:
@@ -197,7 +113,9 @@ def _notes(pooled: Summary) -> list[str]:
 
 
 def profile(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], vocab_size: int | None = None
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    vocab_size: int | None = None,
+    dependence: bool = False,
 ) -> Profile:
     """Mean entropy, second log-moment and dependence of real model output; acceptance lengths of drafters.
 
@@ -208,6 +126,9 @@ def profile(
         :func:`brwsim.traces.acceptance.read_acceptance`; the beginning of a file tells which.
     vocab_size : int, optional
         The model's vocabulary size; without it the upper values are infinite when mass is missing.
+    dependence : bool
+        Whether the text and the data of the profile hold the tests of independence. They take seconds;
+        ``Profile.dependence`` does them when asked in any case.
 
     Returns
     -------
@@ -237,7 +158,7 @@ def profile(
     check_vocab_size(vocab_size)
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
-        raise InvalidInput("There is no file to profile; give at least one.")
+        raise InvalidInput("there is no file to profile; give at least one")
     parts: list[tuple[Summary, EntropyBounds, Integers]] = []
     drafters: list[Acceptance] = []
     for path in map(Path, files):
@@ -251,18 +172,18 @@ def profile(
         summary = _summarise(contexts.source, bounds, contexts.trace, k, contexts.skipped, tests)
         parts.append((summary, bounds, contexts.trace))
     pooled = _pool(parts) if parts else None
-    return Profile(tuple(summary for summary, _, _ in parts), pooled, vocab_size, tuple(drafters))
+    return Profile(tuple(summary for summary, _, _ in parts), pooled, vocab_size, tuple(drafters), dependence)
 
 
-def _tests(path: Path, contexts: Contexts, entropies: Floats) -> Dependence | None:
-    """Tests of independence, where there is enough to test."""
+def _tests(path: Path, contexts: Contexts, entropies: Floats) -> Tests:
+    """Tests of independence, where there is enough to test; a tree that is none is refused now."""
     parent = read_parents(path, contexts)
     series = make_series(entropies, contexts.trace, parent, contexts.source)
     pairs = int(np.count_nonzero(series.previous >= 0))
     long = parent is not None or series.longest >= MIN_LENGTH
     if not long or pairs < MIN_PAIRS or is_constant(entropies):
-        return None
-    return dependence(series, source=contexts.source, entropy=True)
+        return no_tests
+    return partial(test_dependence, series, source=contexts.source, entropy=True)
 
 
 def _pool(parts: Sequence[tuple[Summary, EntropyBounds, Integers]]) -> Summary:
@@ -288,7 +209,7 @@ def _summarise(
     trace: Integers,
     k: tuple[int, int],
     skipped: int,
-    tests: Dependence | None = None,
+    tests: Tests = no_tests,
 ) -> Summary:
     errors = standard_errors(trace)
     return Summary(
@@ -302,24 +223,12 @@ def _summarise(
         unbounded=int(np.count_nonzero(np.isinf(bounds.h_upper))),
         stderr_method=errors.method,
         skipped=skipped,
-        dependence=tests,
+        _tests=tests,
     )
 
 
 def _range(lower: Floats, upper: Floats, errors: StandardErrors) -> Range:
     return Range(float(lower.mean()), errors.of_mean(lower), float(upper.mean()), errors.of_mean(upper))
-
-
-def _inverse(mu: float) -> float:
-    return 1.0 / mu if mu > 0.0 else math.inf
-
-
-def _slope(mu: float, mu2: float) -> float:
-    if math.isinf(mu):
-        return 0.0
-    if math.isinf(mu2) or mu <= 0.0:
-        return math.inf
-    return (mu + mu2) / mu**2
 
 
 def _about(summary: Summary) -> list[str]:

@@ -45,11 +45,11 @@ def read_contexts(path: str | os.PathLike[str]) -> Contexts:
 def _check_readable(file: Path) -> None:
     try:
         if not file.exists():
-            raise FileError(f"{file}: no such file; give the path of a file of log-probabilities.")
+            raise FileError(f"{file}: no such file; give the path of a file of log-probabilities")
         if file.is_dir():
-            raise FileError(f"{file} is a directory; give the files in it one by one.")
+            raise FileError(f"{file} is a directory; give the files in it one by one")
         with file.open("rb") as stream:
             if file.is_file() and not stream.peek(1):
-                raise FileError(f"{file} is empty; it should hold log-probabilities.")
+                raise FileError(f"{file} is empty; it should hold log-probabilities")
     except (OSError, ValueError) as error:
-        raise FileError(f"{file} cannot be read: {error}.") from error
+        raise FileError(f"{file} cannot be read: {error}") from error

@@ -71,7 +71,7 @@ def read_responses(path: Path) -> Contexts:
                         streams[sequence.stream] = trace
                 _add_positions(store, sequence, trace)
         except UnusableError as error:
-            raise FileError(f"{path}: {error}.") from None
+            raise FileError(f"{path}: {error}") from None
     return store.contexts(skipped)
 
 
@@ -89,32 +89,32 @@ def _records(path: Path) -> Iterator[tuple[int | None, Any]]:
                 except json.JSONDecodeError as error:
                     if found:
                         raise FileError(
-                            f"{path}: line {number} is not JSON: {error.msg}; remove or mend it."
+                            f"{path}: line {number} is not JSON: {error.msg}; remove or mend it"
                         ) from None
                     break  # perhaps one document over several lines
                 found += 1
                 yield number, value
             else:
                 if not found:
-                    raise FileError(f"{path} is empty; it should hold responses with logprobs.")
+                    raise FileError(f"{path} is empty; it should hold responses with logprobs")
                 return
             stream.seek(0)
             yield None, json.load(stream)
     except json.JSONDecodeError as error:
         raise FileError(
             f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
-            "give a JSON or JSONL file of responses, or a .npy, .npz or .h5 array."
+            "give a JSON or JSONL file of responses, or a .npy, .npz or .h5 array"
         ) from None
     except UnicodeDecodeError:
         raise FileError(
-            f"{path} is not text in UTF-8; give JSON, JSONL, or a .npy, .npz or .h5 array."
+            f"{path} is not text in UTF-8; give JSON, JSONL, or a .npy, .npz or .h5 array"
         ) from None
     except RecursionError:
-        raise FileError(f"{path} is nested too deeply to be a response.") from None
+        raise FileError(f"{path} is nested too deeply to be a response") from None
     except ValueError as error:  # json refuses integers of thousands of digits
-        raise FileError(f"{path} is not usable JSON: {error}.") from None
+        raise FileError(f"{path} is not usable JSON: {error}") from None
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error}.") from error
+        raise FileError(f"{path} cannot be read: {error}") from error
 
 
 def _sequences(record: Any, where: str) -> Iterator[_Sequence | None]:

@@ -90,7 +90,7 @@ class RowStore:
     def contexts(self, skipped: int) -> Contexts:
         """All rows, cut to one k; raises FileError when there are none or they mix k."""
         if not self._widths:
-            raise FileError(f"{self._source} holds no context with logprobs; ask the server for logprobs.")
+            raise FileError(f"{self._source} holds no context with logprobs; ask the server for logprobs")
         widths, extra, unproved = _view(self._widths), _view(self._extra) > 0, _view(self._unproved) > 0
         k = int(widths.min())
         if unproved.all():
@@ -105,7 +105,7 @@ class RowStore:
                 f"{self._source}: {self._place(row)} lists {int(widths[row])} tokens, but "
                 f"{self._place(int(widths.argmin()))} lists {int(widths.min())}: "
                 "the file mixes k; split it by k "
-                "(in the legacy form tokens of the same text merge: ask for token ids, or use the chat form)."
+                "(in the legacy form tokens of the same text merge: ask for token ids, or use the chat form)"
             )
         sequence = _view(self._sequence)
         return make_contexts(self._source, self._matrix(widths, k), _view(self._traces)[sequence], skipped)
@@ -124,7 +124,7 @@ class RowStore:
         if values[row] < -math.log(2.0):
             raise FileError(
                 f"{self._source}: {self._place(row)} lists the sampled token alone, "
-                "which need not be the likeliest; ask the server for two tokens or more (top_logprobs=20)."
+                "which need not be the likeliest; ask the server for two tokens or more (top_logprobs=20)"
             )
 
     def _place(self, row: int) -> str:

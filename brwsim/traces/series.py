@@ -77,12 +77,12 @@ def series_of(sequences: Sequence[Any], name: str = "the series") -> Series:
         try:
             array = np.asarray(sequence, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidInput(f"{name}: sequence {i} is not a list of numbers.") from None
+            raise InvalidInput(f"{name}: sequence {i} is not a list of numbers") from None
         if array.ndim != 1:
-            raise InvalidInput(f"{name}: sequence {i} has {array.ndim} dimensions, not one.")
+            raise InvalidInput(f"{name}: sequence {i} has {array.ndim} dimensions, not one")
         arrays.append(array)
     if not sum(array.size for array in arrays):
-        raise InvalidInput(f"{name}: there is no value.")
+        raise InvalidInput(f"{name}: there is no value")
     trace = np.repeat(np.arange(len(arrays), dtype=np.int64), [array.size for array in arrays])
     return make_series(np.concatenate(arrays), trace, name=name)
 
@@ -98,7 +98,7 @@ def make_series(
         A value is not finite, or the parents make no tree.
     """
     if not np.isfinite(values).all():
-        raise InvalidInput(f"{name}: value {int(np.argmin(np.isfinite(values)))} is not finite.")
+        raise InvalidInput(f"{name}: value {int(np.argmin(np.isfinite(values)))} is not finite")
     if parent is None:
         order = np.argsort(trace, kind="stable")
         previous = np.full(values.size, -1, dtype=np.int64)
@@ -108,9 +108,7 @@ def make_series(
     previous = np.where(parent < 0, -1, parent).astype(np.int64)
     if (previous >= values.size).any():
         row = int(np.argmax(previous >= values.size))
-        raise InvalidInput(
-            f"{name}: context {row} has parent {int(previous[row])} of {values.size} contexts."
-        )
+        raise InvalidInput(f"{name}: context {row} has parent {int(previous[row])} of {values.size} contexts")
     depth, root = _climb(previous, name)
     # trees of one response share its prompt; without numbers of responses each tree stands for itself
     cluster = trace if np.unique(trace).size > 1 else np.unique(root, return_inverse=True)[1].reshape(-1)
@@ -126,7 +124,7 @@ def _climb(previous: Integers, name: str) -> tuple[Integers, Integers]:
         depth = depth + depth[jump]
         jump = jump[jump]
     if (previous[jump] >= 0).any():
-        raise InvalidInput(f"{name}: the parents of context {int(np.argmax(previous[jump] >= 0))} go round.")
+        raise InvalidInput(f"{name}: the parents of context {int(np.argmax(previous[jump] >= 0))} go round")
     return depth, jump
 
 
@@ -151,19 +149,19 @@ def read_parents(path: Path, contexts: Contexts) -> Integers | None:
     if not arrays:
         return None
     if "parent" not in arrays:
-        raise FileError(f"{path} holds 'depth' but no 'parent'; save the row of each context's parent too.")
+        raise FileError(f"{path} holds 'depth' but no 'parent'; save the row of each context's parent too")
     for key, array in arrays.items():
         if array.dtype.kind not in "iu" or array.size != len(contexts):
             raise FileError(
                 f"{path}: '{key}' has type {array.dtype} and shape {array.shape}; "
-                f"expected one integer per context, {len(contexts)} in all."
+                f"expected one integer per context, {len(contexts)} in all"
             )
     parent = np.asarray(arrays["parent"], dtype=np.int64)
     positions = parent.shape[-1] if parent.ndim > 1 else parent.size
     parent = parent.reshape(-1)
     if (parent >= positions).any():
         row = int(np.argmax(parent >= positions))
-        raise FileError(f"{path}: context {row} has parent {int(parent[row])} of {positions} contexts.")
+        raise FileError(f"{path}: context {row} has parent {int(parent[row])} of {positions} contexts")
     first = np.arange(parent.size, dtype=np.int64) // positions * positions
     parent = np.where(parent < 0, -1, parent + first)
     try:
@@ -174,7 +172,7 @@ def read_parents(path: Path, contexts: Contexts) -> Integers | None:
     if given is not None and (given.reshape(-1) != depth).any():
         row = int(np.argmax(given.reshape(-1) != depth))
         raise FileError(
-            f"{path}: context {row} has depth {int(given.reshape(-1)[row])}, but {int(depth[row])} by 'parent'."
+            f"{path}: context {row} has depth {int(given.reshape(-1)[row])}, but {int(depth[row])} by 'parent'"
         )
     return parent
 

@@ -23,21 +23,19 @@ def fill_shares(row, seed, tree, key, shares):
         sine, cosine = sin_cos_of_turn(shares[pairs + i])
         shares[i] = radius * cosine
         shares[pairs + i] = radius * sine
-    if row.vocab & 1:  # the last pair's second half is not used
-        shares[2 * pairs - 1] = -math.inf
     top = -math.inf
-    for i in range(2 * pairs):
+    for i in range(row.vocab):  # of an odd number the last pair's second half is not used
         if shares[i] > top:
             top = shares[i]
     mass = 0.0
     moment = 0.0
-    for i in range(2 * pairs):
+    for i in range(row.vocab):
         x = shares[i] - top
         part = exp_of(x)
         mass += part
-        moment += part * x if part > 0.0 else 0.0
+        moment += part * x
         shares[i] = part
     scale = 1.0 / mass
-    for i in range(2 * pairs):
+    for i in range(row.vocab):
         shares[i] *= scale
     return log_of(mass) - moment * scale

@@ -54,4 +54,4 @@ def as_law(value: Law | Mapping[str, Any] | str) -> Law:
         return law_from_spec(parse_dist(value))
     if isinstance(value, Mapping):
         return law_from_spec(value)
-    raise InvalidInput(f"A law must be a text or a mapping with a name, not {reprlib.repr(value)}.")
+    raise InvalidInput(f"a law must be a text or a mapping with a name, not {reprlib.repr(value)}")

@@ -23,7 +23,7 @@ def build(spec: Mapping[str, Any], registry: Mapping[str, Any], noun: str) -> An
         if key not in known:
             hint = _closest(str(key), list(known))
             raise InvalidInput(
-                f"{name} has no key {reprlib.repr(key)}{hint}; its keys are {', '.join(known)}."
+                f"{name} has no key {reprlib.repr(key)}{hint}; its keys are {', '.join(known)}"
             )
     for key, required in known.items():
         if required and key not in keys:
@@ -38,10 +38,10 @@ def keys_of(kind: Any) -> dict[str, bool]:
 
 
 def _unknown_name(name: Any, registry: Mapping[str, Any], noun: str) -> str:
-    listed = f"choose one of {', '.join(registry)}."
+    listed = f"choose one of {', '.join(registry)}"
     if name is None:
-        return f"The {noun} has no name; {listed}"
-    return f"Unknown {noun} {reprlib.repr(name)}{_closest(str(name), list(registry))}; {listed}"
+        return f"the {noun} has no name; {listed}"
+    return f"unknown {noun} {reprlib.repr(name)}{_closest(str(name), list(registry))}; {listed}"
 
 
 def _closest(word: str, known: list[str]) -> str:

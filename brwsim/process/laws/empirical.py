@@ -73,6 +73,8 @@ class Empirical(Law):
     """
 
     name: ClassVar[str] = "empirical"
+    hint_keys: ClassVar[tuple[str, ...]] = ("file",)  # the hash says which pool it is
+    moments_are: ClassVar[str] = "exact, of the completed pool"
 
     file: str
     tail: str
@@ -91,32 +93,32 @@ class Empirical(Law):
         sha256: str | None = None,
     ) -> None:
         if not isinstance(file, str | os.PathLike):
-            raise InvalidInput(f"{self.name}: file must be one path, not {reprlib.repr(file)}.")
+            raise InvalidInput(f"{self.name}: file must be one path, not {reprlib.repr(file)}")
         if tail not in TAILS:
-            raise InvalidInput(f"{self.name}: tail must be {' or '.join(TAILS)}, not {reprlib.repr(tail)}.")
+            raise InvalidInput(f"{self.name}: tail must be {' or '.join(TAILS)}, not {reprlib.repr(tail)}")
         if sha256 is not None and not isinstance(sha256, str):
-            raise InvalidInput(f"{self.name}: sha256 must be a text, not {reprlib.repr(sha256)}.")
+            raise InvalidInput(f"{self.name}: sha256 must be a text, not {reprlib.repr(sha256)}")
         given = None if vocab is None else check_vocab(self.name, vocab, 1, MAX_VOCAB)
         pool = read_contexts(file)
         digest = pool.digest()
         if sha256 is not None and sha256.lower() != digest:
             raise FileError(
                 f"{pool.source} has changed: its pool hashes to {digest[:12]}..., not to {sha256[:12]}... "
-                "as it did; restore the file, or start afresh with the new one."
+                "as it did; restore the file, or start afresh with the new one"
             )
         unseen = tail_of(pool.logprobs, given, pool.source, option="vocab")
         if tail == "spread" and given is None and unseen.missing.any():
             raise InvalidInput(
                 f"{pool.source}: {np.count_nonzero(unseen.missing)} of {len(pool)} contexts miss mass "
                 f"beyond the top {pool.k}; give the model's vocabulary size (vocab=128256) to spread it, "
-                "or tail=concentrate."
+                "or tail=concentrate"
             )
         for key, value in {"_pool": pool, "_unseen": unseen, "_given_vocab": given}.items():
             object.__setattr__(self, key, value)
         if tail == "concentrate" and self._tail_tokens.sum() > MAX_TAIL_ENTRIES:
             raise InvalidInput(
                 f"{pool.source}: concentrated tails would take {self._tail_tokens.sum():.3g} entries, "
-                f"more than {MAX_TAIL_ENTRIES}; use tail=spread with vocab."
+                f"more than {MAX_TAIL_ENTRIES}; use tail=spread with vocab"
             )
         children = unseen.listed + (self._tail_tokens if tail == "concentrate" else 0.0)
         for key, value in {

@@ -198,6 +198,7 @@ class Zipf(FixedLaw):
     """
 
     name: ClassVar[str] = "zipf"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("exponent",), ("entropy",))
 
     vocab: int = 32000
     exponent: float = math.nan
@@ -211,7 +212,7 @@ class Zipf(FixedLaw):
             exponent = _exponent_for(vocab, DEFAULT_ENTROPY if entropy is None else entropy)
         exponent = check_real(self.name, "exponent", exponent)
         if not 0 <= exponent <= _MAX_EXPONENT:
-            raise InvalidInput(f"zipf: exponent must lie in 0..{_MAX_EXPONENT:g}, got {shown(exponent)}.")
+            raise InvalidInput(f"zipf: exponent must lie in 0..{_MAX_EXPONENT:g}, got {shown(exponent)}")
         object.__setattr__(self, "vocab", vocab)
         object.__setattr__(self, "exponent", exponent)
 
@@ -286,6 +287,7 @@ class Geometric(FixedLaw):
     """
 
     name: ClassVar[str] = "geometric"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("p",), ("entropy",))
 
     p: float = math.nan
 
@@ -297,7 +299,7 @@ class Geometric(FixedLaw):
         if not _MIN_SUCCESS <= p < 1:
             raise InvalidInput(
                 f"geometric: p must lie in [{_MIN_SUCCESS:g}, 1), got {shown(p)};"
-                " uniform:vocab=1 is the limit p = 1."
+                " uniform:vocab=1 is the limit p = 1"
             )
         object.__setattr__(self, "p", p)
 
@@ -339,6 +341,6 @@ def _success_for(entropy: float) -> float:
     p = solve_increasing(lambda x: -_geometric_moments(x)[0], -entropy, _MIN_SUCCESS, 1.0)
     if p == 1.0:
         raise InvalidInput(
-            f"geometric: entropy {shown(entropy)} is too small for p to differ from 1; raise entropy."
+            f"geometric: entropy {shown(entropy)} is too small for p to differ from 1; raise entropy"
         )
     return p

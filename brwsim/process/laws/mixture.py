@@ -53,7 +53,7 @@ class Mixture(Law):
         if isinstance(laws, str | bytes) or not isinstance(laws, Sequence) or not laws:
             raise InvalidInput(
                 'mixture: laws must be a list of laws such as ["uniform:vocab=2","zipf"],'
-                f" not {reprlib.repr(laws)}."
+                f" not {reprlib.repr(laws)}"
             )
         object.__setattr__(self, "laws", tuple(_component(i, law) for i, law in enumerate(laws)))
         object.__setattr__(self, "weights", _check_weights(len(laws), weights))
@@ -101,7 +101,7 @@ def _component(index: int, value: Law | Mapping[str, Any] | str) -> Law:
     try:
         return as_law(value)
     except RecursionError:
-        raise InvalidInput("mixture: laws are nested too deeply.") from None
+        raise InvalidInput("mixture: laws are nested too deeply") from None
     except InvalidInput as error:
         if str(error).startswith("mixture:"):
             raise  # an inner mixture has already said where
@@ -113,9 +113,9 @@ def _check_weights(count: int, weights: Any) -> tuple[float, ...]:
         return (1 / count,) * count
     numbers = check_probabilities("mixture", "weights", weights)
     if len(numbers) != count:
-        raise InvalidInput(f"mixture: give one weight per law, got {len(numbers)} weights for {count} laws.")
+        raise InvalidInput(f"mixture: give one weight per law, got {len(numbers)} weights for {count} laws")
     if min(numbers) == 0:
         raise InvalidInput(
-            f"mixture: weights[{numbers.index(0)}] must be above 0; leave that law out instead."
+            f"mixture: weights[{numbers.index(0)}] must be above 0; leave that law out instead"
         )
     return numbers

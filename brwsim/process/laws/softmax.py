@@ -68,6 +68,7 @@ class SoftmaxNormal(Law):
     """
 
     name: ClassVar[str] = "softmax-normal"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("sigma",), ("entropy",))
 
     vocab: int = 4096
     sigma: float = math.nan
@@ -81,7 +82,7 @@ class SoftmaxNormal(Law):
         sigma = check_real(self.name, "sigma", sigma)
         if not 0 < sigma <= _MAX_SIGMA:
             raise InvalidInput(
-                f"softmax-normal: sigma must be above 0 and at most {_MAX_SIGMA:g}, got {shown(sigma)}."
+                f"softmax-normal: sigma must be above 0 and at most {_MAX_SIGMA:g}, got {shown(sigma)}"
             )
         object.__setattr__(self, "vocab", vocab)
         object.__setattr__(self, "sigma", sigma)
@@ -111,7 +112,7 @@ def _moments(vocab: int, sigma: float) -> tuple[float, float]:
         last = new
     raise InvalidInput(
         f"softmax-normal: the moments at vocab={vocab}, sigma={shown(sigma)} do not converge;"
-        " choose another sigma."
+        " choose another sigma"
     )
 
 
@@ -173,6 +174,6 @@ def _sigma_for(vocab: int, entropy: float) -> float:
         return 1e-9
     if excess(high) > 0:
         raise InvalidInput(
-            f"softmax-normal: entropy {shown(entropy)} needs a sigma above {_MAX_SIGMA:g}; raise entropy."
+            f"softmax-normal: entropy {shown(entropy)} needs a sigma above {_MAX_SIGMA:g}; raise entropy"
         )
     return math.exp(float(brentq(excess, low, high, xtol=1e-14, rtol=1e-15)))

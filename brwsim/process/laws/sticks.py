@@ -132,6 +132,7 @@ class Dirichlet(_StickLaw):
     """
 
     name: ClassVar[str] = "dirichlet"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("alpha",), ("entropy",))
 
     vocab: int = 32000
     alpha: float = math.nan
@@ -145,7 +146,7 @@ class Dirichlet(_StickLaw):
         limit = _MAX_STRENGTH / vocab
         if not 0 < alpha <= limit:
             raise InvalidInput(
-                f"dirichlet: alpha must be above 0 and at most {limit:.3g}, got {shown(alpha)}."
+                f"dirichlet: alpha must be above 0 and at most {limit:.3g}, got {shown(alpha)}"
             )
         object.__setattr__(self, "vocab", vocab)
         object.__setattr__(self, "alpha", alpha)
@@ -203,6 +204,7 @@ class PoissonDirichlet(_StickLaw):
     """
 
     name: ClassVar[str] = "poisson-dirichlet"
+    either: ClassVar[tuple[tuple[str, ...], ...]] = (("theta",), ("entropy",))
 
     theta: float = math.nan
     discount: float = 0.0
@@ -214,7 +216,7 @@ class PoissonDirichlet(_StickLaw):
         if not 0 <= discount < 1:
             raise InvalidInput(
                 f"poisson-dirichlet: discount must lie in [0, 1), got {shown(discount)};"
-                " for a finite vocabulary use dirichlet."
+                " for a finite vocabulary use dirichlet"
             )
         check_only_one(self.name, "theta", theta, entropy)
         if theta is None:
@@ -223,7 +225,7 @@ class PoissonDirichlet(_StickLaw):
         if not -discount < theta <= _MAX_STRENGTH:
             raise InvalidInput(
                 f"poisson-dirichlet: theta must be above -discount ({shown(-discount)})"
-                f" and at most {_MAX_STRENGTH:.3g}, got {shown(theta)}."
+                f" and at most {_MAX_STRENGTH:.3g}, got {shown(theta)}"
             )
         object.__setattr__(self, "theta", theta)
         object.__setattr__(self, "discount", discount)
@@ -247,6 +249,6 @@ def _theta_for(discount: float, entropy: float) -> float:
     if theta <= -discount:
         raise InvalidInput(
             f"poisson-dirichlet: entropy {shown(entropy)} is too small to be reached with"
-            f" discount {shown(discount)}; raise entropy or lower discount."
+            f" discount {shown(discount)}; raise entropy or lower discount"
         )
     return theta
