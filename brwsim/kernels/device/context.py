@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from .draws import normal
+from .lanes import GROUP_OF, SLOT_BIAS
 from .philox import PURPOSE_STATE, two_uniforms
-from .target import inlined, jit
+from .target import jit
 
 ALONE = 0  # no state: every node's law is drawn alike
 MARKOV = 1  # finitely many states; the code is state * rank_classes + rank class
@@ -42,11 +43,58 @@ CODE = np.dtype([("start", np.int64), ("stop", np.int64), ("expected_phi", np.fl
 
 
 @jit
-def enter(tables, seed, tree, key, code, is_root):
-    """(state, group, phi(state) - E[phi(state) | code]) of a node."""
+def enter_batch(tables, seed, tree, nodes, head, stop, lanes, slots):
+    """Enter nodes ``head`` to ``stop - 1``: their states, groups, and what is booked, into slots."""
     context = tables.context[0]
-    polynomials = tables.polynomials
-    levels = tables.levels
+    groups, codes, cumulative, targets = tables.groups, tables.codes, tables.cumulative, tables.targets
+    levels, phi, expected_phi = tables.levels, tables.polynomials[0], tables.polynomials[1]
+    weights, keys, states, _ = nodes
+    for slot in range(stop - head):
+        node = head + slot
+        state, group, gain = _enter(
+            context,
+            groups,
+            codes,
+            cumulative,
+            targets,
+            levels,
+            phi,
+            expected_phi,
+            seed,
+            tree,
+            keys[node],
+            states[node],
+            node == 0,
+        )
+        states[node] = state
+        slots[GROUP_OF, slot] = group
+        lanes[SLOT_BIAS, slot] = weights[node] * (gain - groups[group].entropy)
+
+
+@jit
+def enter(tables, seed, tree, key, code, is_root):
+    """(state, group, phi(state) - E[phi(state) | code]) of one node."""
+    return _enter(
+        tables.context[0],
+        tables.groups,
+        tables.codes,
+        tables.cumulative,
+        tables.targets,
+        tables.levels,
+        tables.polynomials[0],
+        tables.polynomials[1],
+        seed,
+        tree,
+        key,
+        code,
+        is_root,
+    )
+
+
+@jit
+def _enter(
+    context, groups, codes, cumulative, targets, levels, phi, expected_phi, seed, tree, key, code, is_root
+):
     state = code
     index = 0
     gain = 0.0
@@ -54,17 +102,17 @@ def enter(tables, seed, tree, key, code, is_root):
         index = np.int64(code)
         if is_root or context.kind == MARKOV:
             u, _ = two_uniforms(seed, tree, key, PURPOSE_STATE, 0)
-            law = tables.codes[context.root_code if is_root else index]
-            index = tables.targets[_first_above(tables.cumulative, law.start, law.stop - 1, u)]
-            gain = tables.groups[index].phi - law.expected_phi
+            law = codes[context.root_code if is_root else index]
+            index = targets[_first_above(cumulative, law.start, law.stop - 1, u)]
+            gain = groups[index].phi - law.expected_phi
         state = np.float64(index)
     elif context.kind == GAUSSIAN:
         if not is_root:
             state = context.rho * code + context.noise * normal(seed, tree, key, PURPOSE_STATE, 0)
-            gain = _polynomial(polynomials[0], state) - _polynomial(polynomials[1], code)
+            gain = _polynomial(phi, state) - _polynomial(expected_phi, code)
         elif math.isnan(context.start):
             state = normal(seed, tree, key, PURPOSE_STATE, 0)
-            gain = _polynomial(polynomials[0], state)
+            gain = _polynomial(phi, state)
         else:
             state = context.start
         index = _first_above(levels, 0, levels.shape[0], state)
@@ -80,7 +128,7 @@ def enter(tables, seed, tree, key, code, is_root):
     return state, index, gain
 
 
-@inlined
+@jit
 def bequeath(context, rows, index, nexts, state, rank, draw):
     """The code of the child that the last step found."""
     if context.kind == MARKOV:
@@ -94,7 +142,7 @@ def bequeath(context, rows, index, nexts, state, rank, draw):
     return state
 
 
-@inlined
+@jit
 def _first_above(values, start, stop, x):
     """The first position in an increasing slice whose value exceeds x; ``stop`` when none does."""
     while start < stop:
@@ -106,7 +154,7 @@ def _first_above(values, start, stop, x):
     return start
 
 
-@inlined
+@jit
 def _polynomial(coefficients, x):
     """Horner's rule, highest power first."""
     value = 0.0

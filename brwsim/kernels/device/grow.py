@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .context import ALONE, bequeath, enter
+from .context import ALONE, NGRAM, bequeath, enter_batch
 from .draws import is_kept_in_thinning
 from .elementary import log_of
 from .lanes import (
     ACTIVE,
     CHILD,
     DRAW,
+    GROUP_OF,
     IS_THINNED,
     KEPT,
     LOG_CHILD,
@@ -88,6 +89,7 @@ def frontier(
     context, groups, remaining = tables.context[0], tables.groups, tables.remaining
     weights, keys, states, terms = nodes
     has_memory = context.kind != ALONE
+    knows_child = context.kind == NGRAM or context.rank_classes > 1  # what is left depends on which child
     has_sticks = remaining.shape[0] > 0
     capacity = weights.shape[0]
     plant(nodes)
@@ -96,19 +98,19 @@ def frontier(
         if size > 2 * (limit + BATCH):
             theta, size, head = _tighten(limit, nodes, best_weights, size, head, np.int64(0))
         stop = head + BATCH if size > head + BATCH else size
+        if has_memory:
+            enter_batch(tables, seed, tree, nodes, head, stop, lanes, slots)
         active = np.int64(0)
         for slot in range(stop - head):
             node = head + slot
             key = keys[node]
-            state, group, gain = 0.0, 0, 0.0
-            if has_memory:
-                state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
-                states[node] = state
+            group = slots[GROUP_OF, slot] if has_memory else 0
             index = choose_row(rows, groups[group], seed, tree, key)
             slots[ROW, slot] = index
             slots[RANK, slot] = 0
             slots[DRAW, slot] = 0
-            lanes[SLOT_BIAS, slot] = weights[node] * (gain - groups[group].entropy)
+            if not has_memory:
+                lanes[SLOT_BIAS, slot] = -weights[node] * groups[0].entropy
             lanes[SLOT_MASS, slot] = weights[node]
             lanes[SLOT_LOG_MASS, slot] = terms[node]
             lanes[SLOT_TOTAL, slot] = 0.0
@@ -140,8 +142,9 @@ def frontier(
                 weights[size] = child
                 terms[size] = log_of(child) if has_sticks else 0.0
                 keys[size] = child_key(key, i + 1)
-                if has_memory:
-                    states[size] = bequeath(context, rows, index, nexts, state, i + 1, 0)
+                states[size] = states[node]
+                if knows_child:
+                    states[size] = bequeath(context, rows, index, nexts, states[node], i + 1, 0)
                 size += 1
         while active > 0:
             if size + active > capacity:
@@ -194,7 +197,8 @@ def frontier(
                 weights[size] = child
                 terms[size] = log_child
                 keys[size] = child_key(keys[node], rank)
-                if has_memory:
+                states[size] = states[node]
+                if knows_child:
                     states[size] = bequeath(context, rows, index, nexts, states[node], rank, draw)
                 size += child >= theta
                 lanes[SLOT_MASS, slot] = mass

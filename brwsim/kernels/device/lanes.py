@@ -16,8 +16,8 @@ IS_THINNED, EXPONENT, MASS, V, LOG_KEPT, KEPT, CHILD, LOG_CHILD = range(8)
 SLOT_MASS, SLOT_LOG_MASS, SLOT_TOTAL, SLOT_BIAS = range(8, 12)
 FLOAT_ROWS = 12
 # Rows of the integer scratch array ``slots``
-ROW, RANK, DRAW, ACTIVE, LANE_DRAW = range(5)
-INT_ROWS = 5
+ROW, RANK, DRAW, ACTIVE, LANE_DRAW, GROUP_OF = range(6)
+INT_ROWS = 6
 
 
 @jit

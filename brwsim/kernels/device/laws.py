@@ -13,7 +13,7 @@ import numpy as np
 from .draws import beta_cheng, beta_near_one, beta_small, digamma
 from .elementary import log_of
 from .philox import PURPOSE_ROW, PURPOSE_STICKS, two_uniforms
-from .target import inlined, jit
+from .target import jit
 
 KIND_STICKS = 0
 KIND_TABLE = 1
@@ -48,7 +48,7 @@ ROW = np.dtype(
 )
 
 
-@inlined
+@jit
 def choose_row(rows, group, seed, tree, key):
     """The row a node draws its children from, picked in its group by Walker's alias method."""
     index = group.first_row
@@ -60,7 +60,7 @@ def choose_row(rows, group, seed, tree, key):
     return index
 
 
-@inlined
+@jit
 def step(
     rows, index, shares, logits, tokens, seed, tree, key, weight, theta, mass, log_mass, rank, draw, total
 ):
@@ -109,7 +109,7 @@ def step(
     return child, mass, log_mass, rank, draw, total, more
 
 
-@inlined
+@jit
 def close_node(row, remaining, weight, log_weight, mass, log_mass, rank, total):
     """Weight times entropy of a node, in expectation over the children not drawn."""
     entropy = total
@@ -131,7 +131,7 @@ def entropy_after(row, rank):
     return digamma(row.strength + rank * row.discount + 1.0) - row.digamma
 
 
-@inlined
+@jit
 def _is_listed(tokens, start, stop, token):
     """Whether ``token`` is among a row's: a binary search of the second half of ``tokens``."""
     half = tokens.shape[0] >> 1

@@ -13,21 +13,13 @@ from brwsim.kernels.cache import cache_dir
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile for the CPU without the GIL, cached on disk where a folder can be written."""
-    return _compiled(function)
+    """Compile for the CPU without the GIL, cached on disk where a folder can be written.
 
-
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a small function that takes arrays inside a hot loop: written out where it is called.
-
-    Numba counts references to arrays at every real call, atomically, which costs more than the work.
+    The body allocates nothing, so it needs none of Numba's reference counting (``_nrt``), whose atomic
+    counts at every call that passes an array would cost more than the work. With NumPy's rules for
+    division by zero no check for Python's keeps a loop from being vectorised.
     """
-    return _compiled(function, inline="always")
-
-
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    # NumPy's rules for division by zero: a check for Python's would keep loops from being vectorised
-    options.update(nogil=True, error_model="numpy")
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
     folder = cache_dir()
     if folder is None:
         return numba.njit(**options)(function)
@@ -39,13 +31,13 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any
         config.CACHE_DIR = previous
 
 
-@inlined
+@jit
 def bits_of(x):
     """The 64 bits of a float, as an integer."""
     return np.float64(x).view(np.int64)
 
 
-@inlined
+@jit
 def float_of(bits):
     """The float with these 64 bits."""
     return np.int64(bits).view(np.float64)
