@@ -34,7 +34,10 @@ def test_intervals_of_a_sequential_run_cover_95_percent(estimator, rel_err, trut
 
 @pytest.mark.parametrize(
     ("dist", "ratios"),
-    [(SMALL, {16: 15, 64: 70, 256: 250, 1024: 500}), ("dirichlet:vocab=50,alpha=0.005", {64: 20, 256: 100, 1024: 450})],
+    [
+        (SMALL, {16: 15, 64: 70, 256: 250, 1024: 500}),
+        ("dirichlet:vocab=50,alpha=0.005", {64: 20, 256: 100, 1024: 450}),
+    ],
 )
 def test_variance_ratios(dist, ratios):
     """About P: 20, 92, 325 and 1354 were found for the first law, 36, 152 and 645 for the second."""
