@@ -139,7 +139,7 @@ def kernel_body() -> dict[str, ModuleType]:
     package.__path__ = list(device.__path__)
     sys.modules[_BODY] = package
     target = ModuleType(f"{_BODY}.target")
-    target.jit = on_device  # type: ignore[attr-defined]
+    target.jit = on_device
     for name, value in vars(of_cpu).items():
         if hasattr(value, "py_func"):
             setattr(target, name, on_device(value.py_func))

@@ -145,21 +145,7 @@ def _grow(tables, seed, tree, limit, theta, nodes, counts, order, logits):
                 key = keys[node]
                 state, group, gain = 0.0, 0, 0.0
                 if has_memory:
-                    state, group, gain = enter(
-                        context,
-                        tables.groups,
-                        tables.codes,
-                        tables.cumulative,
-                        tables.targets,
-                        tables.levels,
-                        tables.polynomials[0],
-                        tables.polynomials[1],
-                        seed,
-                        tree,
-                        key,
-                        states[node],
-                        node == 0,
-                    )
+                    state, group, gain = enter(tables, seed, tree, key, states[node], node == 0)
                     states[node] = state
                 index = choose_row(rows, tables.groups[group], seed, tree, key)
                 indices[slot] = index

@@ -58,11 +58,11 @@ class ChainProcess(Process):
                 Q[state] += share * matrix[state]
                 B[state] += entropy * matrix[state]
         Q /= Q.sum(axis=1, keepdims=True)
-        entropies, moments = [law.mu for law in laws], [law.mu2 for law in laws]
+        h, s2 = [law.mu for law in laws], [law.mu2 for law in laws]
         if len(matrices) == 1:
             steps: Any = [law.step_cdf for law in laws]
-            return MarkovFacts(Q, entropies, moments, steps=steps, start=self.start_state)
-        return MarkovFacts(Q, entropies, moments, B, _ranked_steps(laws, matrices, Q), self.start_state)
+            return MarkovFacts(Q, h, s2, steps=steps, start=self.start_state)
+        return MarkovFacts(Q, h, s2, B, _ranked_steps(laws, matrices, Q), self.start_state)
 
     @property
     def is_fixed(self) -> bool:

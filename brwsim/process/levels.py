@@ -184,7 +184,9 @@ class Ar1(_LevelProcess):
             ) / math.factorial(k)
             phi[k] = coefficient / (1.0 - self.rho**k)
         expected = phi * self.rho ** np.arange(_HERMITE_DEGREE + 1)
-        return _powers(hermite_e.herme2poly(phi)), _powers(hermite_e.herme2poly(expected))
+        return _powers(np.asarray(hermite_e.herme2poly(phi), float)), _powers(
+            np.asarray(hermite_e.herme2poly(expected), float)
+        )
 
 
 @dataclass(frozen=True, init=False)

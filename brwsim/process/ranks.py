@@ -30,9 +30,9 @@ def rank_moments(law: Law, classes: int) -> tuple[Floats, Floats]:
 def _first(row: KernelRow, count: int) -> tuple[Floats, Floats]:
     if isinstance(row, Sticks):
         return _first_sticks(row, count)
-    if isinstance(row, Logits):
-        raise NotImplementedError  # refused by the processes that ask
     shares = np.zeros(count)
+    if isinstance(row, Logits):  # no order, so that processes refuse to ask for any rank
+        return shares, shares
     listed = np.concatenate([row.probs[:count], np.full(min(row.tail_count, count), row.tail_prob)])[:count]
     shares[: listed.size] = listed
     logs = np.log(shares, where=shares > 0.0, out=np.zeros(count))

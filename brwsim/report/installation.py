@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
-import sys
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -109,25 +107,7 @@ def installation() -> Installation:
 
 
 def _cuda() -> Cuda:
-    try:
-        package: str | None = metadata.version("numba-cuda")
-    except metadata.PackageNotFoundError:
-        package = None
-    try:
-        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return Cuda(None, (), package)
-    number = ctypes.c_int()
-    library.cuDriverGetVersion(ctypes.byref(number))
-    driver = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    if library.cuInit(0) != 0:
-        return Cuda(driver, (), package)
-    library.cuDeviceGetCount(ctypes.byref(number))
-    return Cuda(driver, tuple(_device_name(library, i) for i in range(number.value)), package)
+    from brwsim.kernels.cuda_shim import driver, package
 
-
-def _device_name(library: ctypes.CDLL, index: int) -> str:
-    handle, name = ctypes.c_int(), ctypes.create_string_buffer(256)
-    library.cuDeviceGet(ctypes.byref(handle), index)
-    library.cuDeviceGetName(name, len(name), handle)
-    return name.value.decode(errors="replace")
+    found = driver()
+    return Cuda(None, (), package()) if found is None else Cuda(found.version, found.devices, package())

@@ -92,7 +92,9 @@ class Result:
     @property
     def moments(self) -> dict[str, float]:
         """``mu`` (expected entropy, nats) and ``mu2`` (second log-moment, nats squared), exact."""
-        return dict(self.theory.moments)
+        if self.stored_theory:
+            return dict(self.stored_theory.moments)
+        return {"mu": self.spec.process.mu, "mu2": self.spec.process.mu2}  # no need of the bounds
 
     @functools.cached_property
     def bounds(self) -> dict[str, Floats]:
@@ -162,7 +164,8 @@ class Result:
     @functools.cached_property
     def _estimate(self) -> Estimate:
         ordered = [self.blocks[key] for key in sorted(self.blocks)]
-        if self.theory.is_fixed:  # one tree, and no error: it is not random
+        is_fixed = self.stored_theory.is_fixed if self.stored_theory else self.spec.process.is_fixed
+        if is_fixed:  # one tree, and no error: it is not random
             found = estimate(ordered, self.P, self.moments["mu"], "crude")
             return replace(found, stderr=np.zeros(self.P.size))
         return estimate(ordered, self.P, self.moments["mu"], self.estimator)
