@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brwsim.engine.compute import starting_threshold
+from brwsim.kernels.tables import pack
 from brwsim.process.base import Law
 from brwsim.process.laws import as_law
 from brwsim.process.laws.empirical import Empirical
@@ -70,7 +71,7 @@ class Kernel:
     @classmethod
     def of(cls, process: Law, grid: NDArray[np.int64]) -> Kernel:
         """Pack a law for a grid of P."""
-        return cls(process, _packed(process), grid, starting_threshold(process.mu, int(grid[-1])))
+        return cls(process, pack(process.layout()), grid, starting_threshold(process.mu, int(grid[-1])))
 
     def grow(
         self, count: int, seed: int = 0, first_tree: int = 0
@@ -79,12 +80,3 @@ class Kernel:
         from brwsim.kernels.cpu import grow_trees
 
         return grow_trees(self.tables, seed, first_tree, count, self.grid, self.theta)
-
-
-def _packed(process: Law) -> Any:
-    from brwsim.kernels import tables
-
-    pack: Any = tables.pack
-    if hasattr(process, "layout"):
-        return pack(process.layout())
-    return pack(process.rows(), process.mu)

@@ -14,11 +14,11 @@ import traceback
 import warnings
 
 import numpy as np
-from numba.cuda.simulator.kernel import BlockThread
+from numba.cuda.simulator import kernel as simulator
 from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
 from brwsim.estimate import BlockStats
-from brwsim.kernels import cpu, cuda, cuda_tree
+from brwsim.kernels import cpu, cuda, cuda_order, cuda_tree
 from brwsim.kernels.tables import pack
 from brwsim.parse import parse_dist
 from brwsim.process import process_from_spec
@@ -34,7 +34,7 @@ cuda.frontier_capacity = lambda limit: 3 * limit + 4 * BATCH
 GRID = np.array([1, 2, 3, 5, 8, 13, 20])
 
 
-def _run(thread: BlockThread) -> None:
+def _run(thread: simulator.BlockThread) -> None:
     """Give up at the first exception: the simulator's other threads would wait for this one forever."""
     try:
         threading.Thread.run(thread)
@@ -49,7 +49,15 @@ def _shared_array(shared: FakeCUDAShared, shape: int, dtype: type) -> np.ndarray
     return shared._allocations.setdefault((caller.f_code, caller.f_lineno), np.empty(shape, dtype))
 
 
-BlockThread.run = _run
+class _Current:
+    """``cuda`` inside kernels. Numba's own exchange of that name in a module is undone by the first thread to leave."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(simulator._get_kernel_context(), name)
+
+
+cuda_order.cuda = cuda_tree.cuda = _Current()
+simulator.BlockThread.run = _run
 FakeCUDAShared.array = _shared_array
 
 

@@ -109,16 +109,16 @@ def compile_to_ptx(kernel, argument_types, capability):
         return cuda_shim.numba_cuda().compile_ptx(kernel.py_func, argument_types, cc=capability)[0]
 
 
+def nothing(values):
+    """The least of kernels."""
+
+
+@cache
 def compiler_is_missing() -> str | None:
+    from numba import types
+
     try:
-        cuda_shim.numba_cuda()
-        from numba.cuda.cudadrv.nvvm import NVVM
-
-        NVVM()
-        if cuda_shim.numba_cuda().implementation == "NVIDIA":
-            from numba.cuda.cudadrv.nvrtc import NVRTC
-
-            NVRTC()
+        compile_to_ptx(SimpleNamespace(py_func=nothing), (types.Array(types.float64, 1, "C"),), (8, 0))
     except Exception as error:
         return f"no CUDA compiler: {type(error).__name__}"
     return None

@@ -139,7 +139,8 @@ def _cancelling(
                     waiting[executor.submit(compute_blocks, spec, seed, batch, backend)] = batch
             if not waiting:
                 return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=lambda future: future.exception() is not None):  # lose nothing
                 yield from zip(waiting.pop(future), future.result(), strict=True)
 
     try:

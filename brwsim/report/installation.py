@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,9 +27,10 @@ class Cuda:
     def __str__(self) -> str:
         if self.driver is None:
             return "no NVIDIA driver found; sweeps run on the processors"
-        devices = ", ".join(self.devices) or "no device"
-        package = f"numba-cuda {self.package}" if self.package else "numba-cuda not installed"
-        return f"driver for CUDA {self.driver}; {devices}; {package}; sweeps run on the processors"
+        devices = ", ".join(f"device {i}: {name}" for i, name in enumerate(self.devices)) or "no device"
+        package = f"numba-cuda {self.package}" if self.package else missing("numba-cuda", "cuda")
+        use = "sweeps use it with --backend cuda" if self.devices else "sweeps run on the processors"
+        return f"driver for CUDA {self.driver}; {devices}; {package}; {use}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""How fast a GPU grows trees, against all processors of the same machine."""
