@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from brwsim.engine.compute import starting_threshold
 from brwsim.kernels.tables import pack
-from brwsim.process.base import Law
-from brwsim.process.laws import as_law
+from brwsim.process.base import Process
 from brwsim.process.laws.empirical import Empirical
+from brwsim.spec import as_process
 
 DISTS = {
     "dirichlet": "dirichlet",
@@ -28,8 +28,15 @@ DISTS = {
     "softmax-normal": "softmax-normal:vocab=256",
     "mixture": 'mixture:laws=["dirichlet:entropy=0.3","dirichlet:entropy=1.5"],weights=[0.6,0.4]',
     "empirical": None,
+    "mixture-2": 'mixture:laws=["dirichlet:entropy=0.2","dirichlet:entropy=1.166"]',
+    "markov": "markov:low=0.2,high=1.166,persistence=0.9",
+    "regimes": "regimes:low=0.2,high=1.166",
+    "ar1": "ar1:low=0.2,high=1.166,levels=2",
+    "rotation": "rotation:low=0.2,high=1.166,levels=2",
 }
-"""Every measured law by a short name; the empirical one is a synthetic pool."""
+"""Every measured process by a short name; the empirical one is a synthetic pool.
+
+The last four have the laws of ``mixture-2`` and a memory besides."""
 
 _POOL_ROWS = 1000
 _POOL_VOCAB = 20
@@ -37,13 +44,13 @@ _GRID_POINTS = 64
 
 
 @cache
-def law(name: str) -> Law:
-    """A measured law by its short name."""
+def law(name: str) -> Any:
+    """A measured process by its short name."""
     dist = DISTS[name]
-    return _synthetic_pool() if dist is None else as_law(dist)
+    return _synthetic_pool() if dist is None else as_process(dist)
 
 
-def _synthetic_pool() -> Law:
+def _synthetic_pool() -> Process:
     """A pool of random rows of full mass, as a trace of a small model would give."""
     rng = np.random.default_rng(1)
     pool = rng.dirichlet(np.full(_POOL_VOCAB, 0.15), _POOL_ROWS) + 1e-9
@@ -63,13 +70,13 @@ def grid_to(P: int) -> NDArray[np.int64]:
 class Kernel:
     """brwsim's kernel on one law, up to one P, on one core."""
 
-    law: Law
+    law: Process
     tables: Any
     grid: NDArray[np.int64]
     theta: float
 
     @classmethod
-    def of(cls, process: Law, grid: NDArray[np.int64]) -> Kernel:
+    def of(cls, process: Process, grid: NDArray[np.int64]) -> Kernel:
         """Pack a law for a grid of P."""
         return cls(process, pack(process.layout()), grid, starting_threshold(process.mu, int(grid[-1])))
 

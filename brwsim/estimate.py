@@ -21,6 +21,7 @@ ESTIMATORS: tuple[Estimator, ...] = ("control", "crude")
 _MIN_TREES_PER_FOLD = 8
 # Below about this many times e^mu the best nodes are a level or two, and 1/mu can do harm.
 _KNOWN_COEFFICIENT_FROM = 8.0
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +154,20 @@ def _variance(stats: BlockStats, b: Floats) -> Floats:
     return np.maximum(total, 0.0) / (stats.trees - 1)
 
 
+def _unseen(total: BlockStats) -> Floats:
+    """Squared error to allow for where all trees gave the same X, though the law is random.
+
+    What happens less than once in n trees may not have been seen; it may take away all but the root's
+    token. At P = 1 there is nothing to take away.
+    """
+    constant = total.m_xx <= total.trees * (_ROUNDING * total.mean_x) ** 2
+    return np.where(constant, ((total.mean_x - 1.0) / total.trees) ** 2, 0.0)
+
+
 def _summary(total: BlockStats, mean: Floats, variance_of_mean: Floats) -> Estimate:
-    crude = _variance(total, np.zeros(mean.size)) / total.trees
+    unseen = _unseen(total)
+    variance_of_mean = np.maximum(variance_of_mean, unseen)
+    crude = np.maximum(_variance(total, np.zeros(mean.size)) / total.trees, unseen)
     usable = (variance_of_mean > 0.0) & np.isfinite(variance_of_mean)
     ratio = np.divide(crude, variance_of_mean, out=np.ones(mean.size), where=usable)
     return Estimate(mean, np.sqrt(variance_of_mean), np.full(mean.size, total.trees), ratio)

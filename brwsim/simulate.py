@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from brwsim.engine.backend import resolve
-from brwsim.engine.rules import BlockKey, Finished, Precision, Rule, TreeCount
+from brwsim.engine.rules import Finished, Precision, Rule, TreeCount
 from brwsim.engine.run import Progress, run, worker_threads
 from brwsim.errors import FileError, InvalidInput
-from brwsim.estimate import ESTIMATORS, BlockStats, Estimator
+from brwsim.estimate import ESTIMATORS, Estimator
 from brwsim.process.base import Process
 from brwsim.results.provenance import provenance
 from brwsim.results.result import Result
@@ -22,6 +22,7 @@ from brwsim.results.store import check_writable, load
 from brwsim.spec import SweepSpec, check_seed
 
 DEFAULT_REL_ERR = 1e-3
+MIN_REL_ERR = 1e-12
 MAX_TREES = 2**28
 MAX_THREADS = 1024
 
@@ -101,7 +102,8 @@ def sweep(
         raise InvalidInput(f"threads must be from 1 to {MAX_THREADS}, not {threads}")
     chosen = resolve(backend, device, None if trees is None else int(trees) * int(spec.P[-1]))
     path = None if out is None else Path(out)
-    finished = {} if path is None else _finished_in(path, spec)
+    known = None if path is None else _known_in(path, spec)
+    finished = dict(known.blocks) if known else {}
 
     def commit(blocks: Finished) -> None:
         if path is not None:
@@ -115,6 +117,8 @@ def sweep(
     pool = worker_threads(threads) if executor is None else nullcontext((executor, 32))
     with pool as (workers, count):
         run(spec, seed, rule, finished, workers, count, commit, progress or (lambda _: None), chosen)
+    if known and known.estimator != estimator and finished.keys() == known.blocks.keys():
+        commit(finished)  # no tree was missing, but the file is to say what was asked
     return result_of(finished)
 
 
@@ -128,6 +132,10 @@ def _rule(spec: SweepSpec, seed: int, trees: int | None, rel_err: float | None, 
     wanted = DEFAULT_REL_ERR if rel_err is None else rel_err
     if not 0.0 < wanted <= 1.0:
         raise InvalidInput(f"rel_err must be above 0 and at most 1, not {rel_err!r}")
+    if wanted < MIN_REL_ERR:
+        raise InvalidInput(
+            f"rel_err {wanted:g} is out of reach of double precision; ask for {MIN_REL_ERR:g} or more"
+        )
     if spec.process.is_fixed:  # every tree is the same tree
         return TreeCount(spec, 1)
     if trees is not None:
@@ -135,14 +143,14 @@ def _rule(spec: SweepSpec, seed: int, trees: int | None, rel_err: float | None, 
     return Precision(spec, seed, wanted, estimator)
 
 
-def _finished_in(path: Path, spec: SweepSpec) -> dict[BlockKey, BlockStats]:
-    """The blocks an existing file already has; refuses a file of something else."""
+def _known_in(path: Path, spec: SweepSpec) -> Result | None:
+    """What an existing file already has; refuses a file of something else."""
     check_writable(path)
     if not path.exists():
-        return {}
+        return None
     known = load(path)
     if known.spec.spec_id != spec.spec_id:
         raise FileError(
             f"{path} holds another sweep ({known.spec} at P={known.spec.grid}); choose another file or delete it"
         )
-    return dict(known.blocks)
+    return known

@@ -134,6 +134,28 @@ def test_rel_err_is_reached_at_every_P_and_the_curve_is_consistent():
     assert result.trees_per_P[0] > 10 * result.trees_per_P[-1]
 
 
+def test_rare_events_are_not_called_exact():
+    """64 equal trees of a random law do not make an exact mean: the error covers what was not seen."""
+    dist = 'mixture:laws=["uniform:vocab=2","uniform:vocab=262144"],weights=[0.999,0.001]'
+    few = brwsim.sweep(dist, "1,2,3", trees=64, seed=0)
+    truth = np.array([1.0, 1.0 + 0.999 / 2, 1.0 + 0.999])  # to 1e-5
+    assert few.stderr[0] == 0.0
+    assert np.all(few.stderr[1:] > 0.0)
+    assert np.all(np.abs(few.mean - truth) <= 4 * few.stderr + 1e-5)
+    many = brwsim.sweep(dist, "1,2,3", rel_err=1e-3, seed=0)
+    assert many.trees > 300
+    assert np.all(np.abs(many.mean - truth) <= 4 * many.stderr + 1e-5)
+
+
+def test_another_estimator_is_what_the_file_says(tmp_path):
+    out = tmp_path / "run.h5"
+    crude = brwsim.sweep(SMALL, "1..16", trees=64, out=out, estimator="crude")
+    control = brwsim.sweep(SMALL, "1..16", trees=64, out=out)
+    assert brwsim.load(out).estimator == "control"
+    assert same_bits(brwsim.load(out), control)
+    assert brwsim.merge([crude, control]).estimator == brwsim.merge([control, crude]).estimator == "control"
+
+
 def test_resume_completes_a_shorter_run(tmp_path):
     whole = brwsim.sweep(SMALL, "1..64", trees=300, out=tmp_path / "whole.h5")
     brwsim.sweep(SMALL, "1..64", trees=37, out=tmp_path / "part.h5")
@@ -243,6 +265,7 @@ def test_interruption_keeps_what_is_finished(tmp_path):
         ({"rel_err": 0.0}, "rel_err"),
         ({"rel_err": 1.5}, "rel_err"),
         ({"rel_err": float("nan")}, "rel_err"),
+        ({"rel_err": 1e-300}, "out of reach"),
         ({"seed": -1}, "seed"),
         ({"seed": 2**64}, "seed"),
         ({"threads": 0}, "threads"),

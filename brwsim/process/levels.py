@@ -23,6 +23,7 @@ from brwsim.process.laws.mixture import Mixture
 _LEVELS = 16
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _HERMITE_DEGREE = 8
+_MAX_START = 10.0
 
 
 @dataclass(frozen=True, init=False)
@@ -144,6 +145,10 @@ class Ar1(_LevelProcess):
         if not -1.0 < self.rho < 1.0:
             raise InvalidInput(f"ar1: rho must lie strictly between -1 and 1, not {self.rho:g}")
         object.__setattr__(self, "start", None if start is None else check_real(self.name, "start", start))
+        if self.start is not None and abs(self.start) > _MAX_START:
+            raise InvalidInput(
+                f"ar1: start must lie within {_MAX_START:g} standard deviations, not {self.start:g}"
+            )
 
     def layout(self) -> Layout:
         phi, expected = self._poisson
@@ -209,7 +214,8 @@ class CircleRotation(_LevelProcess):
 
     Notes
     -----
-    All nodes of a level share the environment, so it never averages out between branches.
+    All nodes of a level share the environment, so it never averages out between branches. A rational
+    move visits finitely many points: then the process is periodic, and its slope depends on the start.
 
     Examples
     --------

@@ -99,7 +99,7 @@ class Markov(ChainProcess):
         object.__setattr__(self, "laws", tuple(as_law(law) for law in laws))
         matrices = _matrices(transition, len(self.laws))
         object.__setattr__(self, "transition", _as_tuples(matrices))
-        if start is not None and not (isinstance(start, int) and 0 <= start < len(self.laws)):
+        if start is not None and not (type(start) is int and 0 <= start < len(self.laws)):
             raise InvalidInput(f"markov: start must be a state from 0 to {len(self.laws) - 1}, not {start!r}")
         object.__setattr__(self, "start", start)
         check_rank_dependence(self.name, list(self.laws), len(matrices))

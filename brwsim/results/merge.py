@@ -15,7 +15,8 @@ def merge(results: Sequence[Result]) -> Result:
     """Combine results of one sweep, run with one or several seeds.
 
     Blocks in several results must agree and count once: merging a result with itself changes nothing.
-    Of a block cut short and the same block whole, the whole one is kept.
+    Of a block cut short and the same block whole, the whole one is kept. Results with different
+    estimators are summarised with the control variate.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ def merge(results: Sequence[Result]) -> Result:
                     f"block {key.index} of tier {key.tier}, seed {key.seed}, differs in {_name(result)}: "
                     "one of the files was not made by this version of brwsim from the same inputs"
                 )
-    return replace(results[0], blocks=dict(sorted(union.items())), path=None)
+    estimator = results[0].estimator if len({result.estimator for result in results}) == 1 else "control"
+    return replace(results[0], estimator=estimator, blocks=dict(sorted(union.items())), path=None)
 
 
 def _name(result: Result) -> str:
