@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import Kernel
 from benchmarks.errors import BenchmarkError
-from brwsim.process.base import Law, Row, Sticks
+from brwsim.process.base import Law, Process, Row, Sticks
 
 SOURCE = Path(__file__).parent / "cpp" / "trees.cpp"
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-shared", "-fPIC")
@@ -35,8 +35,10 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CXX") or "g++")
 
 
-def supports(law: Law) -> bool:
+def supports(law: Process) -> bool:
     """Whether the C++ program knows the law: one fixed row, or sticks that thinning can draw."""
+    if not isinstance(law, Law):
+        return False
     rows = law.rows()
     if len(rows) > 1:
         return False
