@@ -32,8 +32,6 @@ from brwsim.process.base import (
     Sticks,
 )
 
-Ints = NDArray[np.int64]
-
 # Thinning Beta(1, b) into Beta(a, b) accepts about (1 + b)^-(a - 1) of the proposals; down to e^-2 its
 # attempts, which vectorise, cost less than one by Cheng's method.
 _THINNING_LOG_COST = 2.0
